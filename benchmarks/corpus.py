@@ -97,9 +97,9 @@ def read(folder, _):
     from keras_transformer.training.data.corpus import Corpus
     from keras_transformer.training.data.store import Store
     from keras_transformer.training.data.stream import endless_batches
-    from keras_transformer.training.tasks.translation import TranslationTraining
+    from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 
-    training = TranslationTraining(Run(folder / "run").load_tokenizers())
+    training = SourceToTargetTraining(Run(folder / "run").load_tokenizers())
     (path,) = (folder / "run" / "store").glob("train-*")
     corpus = Corpus(Store(path, training.fields), training)
     results = {"size": corpus.size, "tokens": corpus.tokens, "padding": corpus.padding(4096)}

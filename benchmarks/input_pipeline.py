@@ -9,7 +9,7 @@ from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokeniz
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 DATA = pathlib.Path(__file__).parents[2] / "shared" / "data"
@@ -71,7 +71,7 @@ class InputPipeline:
         pairs = open_source(data).rows("train")
         vocabulary = VocabularySettings(size=vocabulary_size)
         tokenizer = SentencePieceTokenizer(learn_vocabulary(strings(pairs, (0, 1)), vocabulary))
-        training = TranslationTraining(tokenizer)
+        training = SourceToTargetTraining(tokenizer)
         begin = time.perf_counter()
         self._corpus = Corpus.from_rows(pairs, training, data.max_length)
         self._batch_tokens = batch_tokens

@@ -34,7 +34,7 @@ CONCEPTUAL = "CemaNeige-GR4J"
 
 def metrics_of(observed, simulated):
     """Returns KGE' and NSE over the days with a known discharge."""
-    from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
+    from keras_transformer.tasks.time_series.efficiency import kling_gupta, nash_sutcliffe
 
     known = np.isfinite(observed)
     return {

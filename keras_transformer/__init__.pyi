@@ -89,7 +89,7 @@ from .text.tokenizers import (
 from .text.bert_normalizer import BertNormalizer as BertNormalizer
 from .tasks.answering import Answering as Answering
 from .tasks.attention import Attention as Attention
-from .tasks.pretrained import from_pretrained as from_pretrained
+from .opening.pretrained import from_pretrained as from_pretrained
 from .tasks.results import (
     Alignment as Alignment,
     Generated as Generated,
@@ -97,13 +97,13 @@ from .tasks.results import (
     Summary as Summary,
     Translation as Translation,
 )
-from .tasks.translator import Translator as Translator
+from .tasks.translation.translator import Translator as Translator
 from .tasks.summarization.summarizer import Summarizer as Summarizer
-from .tasks.text_generator import TextGenerator as TextGenerator
+from .tasks.language_modelling.text_generator import TextGenerator as TextGenerator
 from .tasks.single_pass.labels import Classification as Classification
 from .tasks.classification.classifier import Classifier as Classifier
 from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
-from .tasks.series.simulator import SeriesSimulator as SeriesSimulator
+from .tasks.time_series.simulator import SeriesSimulator as SeriesSimulator
 from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
 from .tasks.speech_recognition.transcript import Transcript as Transcript
 from .tasks.labelling.codec import Labelling as Labelling

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.fields import Tokens
 from keras_transformer.training.data.corpus import Corpus
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 
 WORDS = [
     "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf",
@@ -36,7 +36,7 @@ def dataset(pairs):
 
 def corpus_of(pairs, tokenizer, max_length=40, weights=None, texts=()):
     rows = dataset(pairs)
-    training = TranslationTraining(tokenizer)
+    training = SourceToTargetTraining(tokenizer)
     return Corpus.from_rows(rows, training, max_length, weights=weights, texts=texts)
 
 
@@ -63,7 +63,7 @@ def same(first, second):
     )
 
 
-class OfNumbers(TranslationTraining):
+class OfNumbers(SourceToTargetTraining):
     """A codec of numbers separated by spaces, such as `"5 6 3"`, on both sides."""
 
     pad_id, bos_id, eos_id = 0, 2, 3

@@ -9,16 +9,16 @@ from keras_transformer.tasks.registry import Tasks
 TASKS = Tasks(
     __name__,
     {
-        "translation": "translation:TranslationTask",
+        "translation": "translation.task:TranslationTask",
         "summarization": "summarization.task:SummarizationTask",
         "classification": "classification.task:ClassificationTask",
         "embedding": "embedding.task:EmbeddingTask",
         "labelling": "labelling.task:LabellingTask",
         "question_answering": "question_answering.task:QuestionAnsweringTask",
-        "language_modelling": "language_modelling:LanguageModellingTask",
+        "language_modelling": "language_modelling.task:LanguageModellingTask",
         "masked_language_modelling": "masked_language_modelling.task:MaskedLanguageModellingTask",
         "image_classification": "images.task:ImageClassificationTask",
-        "time_series": "series.task:TimeSeriesTask",
+        "time_series": "time_series.task:TimeSeriesTask",
         "speech_recognition": "speech_recognition.task:SpeechRecognitionTask",
     },
 )

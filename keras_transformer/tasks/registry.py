@@ -12,7 +12,7 @@ class Tasks(MutableMapping):
     Args:
         package: Package of the tasks in `places`.
         places: Dictionary from the names of tasks to the places of their classes, such as
-            `"translation:TranslationTask"`. A task is imported when it is first looked up.
+            `"translation.task:TranslationTask"`. A task is imported when it is first looked up.
     """
 
     def __init__(self, package: str, places: dict[str, str]):

@@ -13,7 +13,7 @@ class SourceToTargetTask(Task):
 
     columns = ("source", "target")
     texts = {"source": ("source",), "target": ("target",)}
-    training = "keras_transformer.training.tasks.translation:TranslationTraining"
+    training = "keras_transformer.training.tasks.source_to_target:SourceToTargetTraining"
     config_class = TransformerConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search", "report_incomplete")

@@ -10,7 +10,7 @@ from pipelines import answerer, recognizer, translator, write_run
 
 from keras_transformer.cli.main import cli
 from keras_transformer.opening.stream import answer_stream
-from keras_transformer.tasks.series.lines import SeriesLines
+from keras_transformer.tasks.time_series.lines import SeriesLines
 
 QUESTIONS = ["a cat\tthe big dog runs", "a big cat", "a dog\ta cat and a dog"]
 

@@ -60,7 +60,7 @@ import hashlib, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from keras_transformer.cli import main, predict
 from keras_transformer.opening import stream
-from keras_transformer.tasks import translator
+from keras_transformer.tasks.translation.task import translator
 from keras_transformer.training import evaluate
 
 

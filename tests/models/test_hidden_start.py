@@ -22,7 +22,7 @@ from keras_transformer import (
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import score
 from keras_transformer.positions import Rotary
-from keras_transformer.tasks.language_modelling import LanguageModellingTask
+from keras_transformer.tasks.language_modelling.task import LanguageModellingTask
 from keras_transformer.tasks.results import Score
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy

@@ -56,6 +56,7 @@ FILES_OF_TASKS = {
     **dict.fromkeys(("input", "head", "model"), "models"),
     "plots": "plots",
 }
+SHARED_TRAININGS = ("__init__", "source_to_target", "task")
 # What knows tasks by name: families of checkpoints build their models, the command line draws their
 # plots, and sources of data and their settings, which belong to a task as well.
 USERS_OF_TASKS = (
@@ -93,7 +94,7 @@ PACKAGES = {
         "audio",
         "pretrained",
     },
-    "keras_transformer/opening": {".", "tasks", "text"},
+    "keras_transformer/opening": {".", "pretrained", "tasks", "text"},
     "keras_transformer/pretrained": {
         *(
             ".",
@@ -247,8 +248,8 @@ def task_of(file):
     top, name = file.parts[:2], file.parts[2].removesuffix(".py") if len(file.parts) > 2 else ""
     if top == ("keras_transformer", "tasks"):
         return name if len(file.parts) > 3 and name != "single_pass" else None
-    name = {"image_classification": "images", "time_series": "series"}.get(name, name)
-    return name if top == ("training", "tasks") and name not in ("__init__", "task") else None
+    name = {"image_classification": "images"}.get(name, name)
+    return name if top == ("training", "tasks") and name not in SHARED_TRAININGS else None
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_transformer.fields import Series
 from keras_transformer.fields.field import Field
-from keras_transformer.tasks.series.windows import cut_windows
+from keras_transformer.tasks.time_series.windows import cut_windows
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.efficiency import (
     KlingGupta,

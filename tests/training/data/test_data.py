@@ -16,7 +16,7 @@ from keras_transformer.fields import Tokens
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sources import open_source
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 
@@ -145,7 +145,7 @@ def test_a_vocabulary_beyond_16_bits_is_stored_correctly(expected):
             ends = tf.fill([tf.size(strings)], 3)
             return tf.RaggedTensor.from_tensor(tf.stack([words, ends], axis=1))
 
-    class Wide(TranslationTraining):
+    class Wide(SourceToTargetTraining):
         bos_id, eos_id, pad_id = 2, 3, 0
         fields = dict.fromkeys(("source", "target"), Tokens(Words()))
 
@@ -298,7 +298,7 @@ def multi30k(data_dir):
 def test_padding_and_speed_on_real_sentences(multi30k):
     """Below 10 % of the tokens, and at least five times as fast as the fastest training here."""
     data, tokenizer = multi30k
-    training = TranslationTraining(tokenizer)
+    training = SourceToTargetTraining(tokenizer)
     corpus = Corpus.from_rows(data.rows("train"), training, 100)
     assert (corpus.size, corpus.empty, corpus.too_long) == (29_000, 0, 0)
     started = time.perf_counter()
@@ -314,7 +314,7 @@ def test_padding_and_speed_on_real_sentences(multi30k):
 @pytest.mark.slow
 def test_validation_drops_no_real_sentence(multi30k):
     data, tokenizer = multi30k
-    training = TranslationTraining(tokenizer)
+    training = SourceToTargetTraining(tokenizer)
     batches = Corpus.from_rows(data.rows("validation"), training, 2048).batches(2048)
     sentences = [
         line

@@ -12,7 +12,7 @@ from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.settings.schema import VocabularySettings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 SYLLABLES = ("wal", "tal", "un", "der", "ov", "er", "king", "ked", "won", "thu", "ing", "ber")
@@ -36,13 +36,13 @@ def parts(request):
     text = [side.encode() for pair in strings for side in pair]
     vocabulary = VocabularySettings(size=60, model_type=request.param)
     tokenizer = SentencePieceTokenizer(learn_vocabulary(text, vocabulary))
-    training = TranslationTraining(tokenizer)
+    training = SourceToTargetTraining(tokenizer)
     return Corpus.from_rows(pairs, training, MAX_LENGTH, texts=SIDES), pairs, tokenizer, strings
 
 
 def sampler(parts, alpha=0.3, seed=5, max_length=MAX_LENGTH, window=100):
     corpus, _, tokenizer, _ = parts
-    training = TranslationTraining(tokenizer)
+    training = SourceToTargetTraining(tokenizer)
     return SubwordSampler(corpus, training, max_length, alpha, seed, window)
 
 
@@ -79,7 +79,7 @@ def test_at_a_rate_of_almost_zero_the_tokens_are_those_of_the_vocabulary():
     pairs, strings = make_pairs()
     text = [side.encode() for pair in strings for side in pair]
     tokenizer = SentencePieceTokenizer(learn_vocabulary(text, VocabularySettings(size=60)))
-    corpus = Corpus.from_rows(pairs, TranslationTraining(tokenizer), MAX_LENGTH, texts=SIDES)
+    corpus = Corpus.from_rows(pairs, SourceToTargetTraining(tokenizer), MAX_LENGTH, texts=SIDES)
     parts = corpus, pairs, tokenizer, strings
     batches = epoch(parts, 0, alpha=1e-9)
     texts, rows = sentences(parts, batches)

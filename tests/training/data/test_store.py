@@ -23,7 +23,7 @@ from keras_transformer.training.data.sources import text
 from keras_transformer.training.data.store import Store, Stores
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 
@@ -31,7 +31,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary, strings
 def training():
     texts = strings(dataset(text_pairs()), (0, 1))
     vocabulary = learn_vocabulary(texts, VocabularySettings(size=60))
-    return TranslationTraining(SentencePieceTokenizer(vocabulary))
+    return SourceToTargetTraining(SentencePieceTokenizer(vocabulary))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.settings.schema import VocabularySettings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 SIDES = ("source", "target")
@@ -35,7 +35,7 @@ def test_truncated_texts_are_beginnings_with_an_end(tokenizer):
 
 @pytest.fixture(scope="module")
 def training(tokenizer):
-    return TranslationTraining(tokenizer)
+    return SourceToTargetTraining(tokenizer)
 
 
 def test_long_sources_are_kept_and_counted(training):

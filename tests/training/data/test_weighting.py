@@ -15,7 +15,7 @@ from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.data.weighting import WeightedEpochs
 from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 
 
@@ -115,7 +115,7 @@ def corpus(tokenizer, weights):
 
 
 def sampler_of(weighted, tokenizer, alpha):
-    return SubwordSampler(weighted, TranslationTraining(tokenizer), 40, alpha, seed=4)
+    return SubwordSampler(weighted, SourceToTargetTraining(tokenizer), 40, alpha, seed=4)
 
 
 def mixed():

@@ -21,7 +21,7 @@ from keras_transformer.training.distillation.word_level import Predictions
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.settings.toml import SettingsError, load_settings, make_settings
-from keras_transformer.training.tasks.translation import TranslationTraining
+from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.train import train
 
 K = 3
@@ -82,7 +82,7 @@ def test_pairs_too_long_for_a_teacher_have_no_probabilities(predicted):
 def test_predictions_follow_their_examples_into_batches(folder, tmp_path, parts):
     """The batches of a shuffled epoch have the arrays of each pair, whatever its place."""
     settings = with_predictions(folder, tmp_path / "d")
-    training = TranslationTraining(tokenizer()).of_train_split(settings.data)
+    training = SourceToTargetTraining(tokenizer()).of_train_split(settings.data)
     data = open_source(settings.data)
     corpus = training.corpus(data, "train", settings.data)
     known, ends = arrays_in(tmp_path / "d")
@@ -104,7 +104,7 @@ def test_predictions_follow_their_examples_into_batches(folder, tmp_path, parts)
                 assert not rows[length:].any()
             seen += 1
     assert seen == 11
-    validation = TranslationTraining(tokenizer()).corpus(data, "validation", settings.data)
+    validation = SourceToTargetTraining(tokenizer()).corpus(data, "validation", settings.data)
     assert set(next(iter(validation.batches(60)))[0]) == {"source", "target"}
 
 
@@ -151,7 +151,7 @@ def test_predictions_that_do_not_belong_to_the_pairs_are_reported(folder, tmp_pa
 
     def read(*changes, kind=None):
         changed = settings_of(folder, f"data.train_distributions={place}", *changes)
-        training = TranslationTraining(kind or tokenizer()).of_train_split(changed.data)
+        training = SourceToTargetTraining(kind or tokenizer()).of_train_split(changed.data)
         return training.corpus(open_source(changed.data), "train", changed.data)
 
     assert read().size == 11
@@ -276,7 +276,7 @@ def test_the_student_is_trained_on_all_pairs_with_their_predictions(folder, tmp_
     distributions = Distributions(data.train_distributions)
     assert distributions.rows == 22 and distributions.k == K
     settings = load_settings(run / "config.toml")
-    training = TranslationTraining(translator().tokenizers).of_train_split(data)
+    training = SourceToTargetTraining(translator().tokenizers).of_train_split(data)
     corpus = training.corpus(open_source(data), "train", settings.data)
     inputs, _ = next(iter(corpus.batches(80)))
     assert tf.reduce_max(inputs["teacher_probabilities"]) > 0

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.series.file import read_series
-from keras_transformer.tasks.series.steps import DAY, TimeStep, later
+from keras_transformer.tasks.time_series.file import read_series
+from keras_transformer.tasks.time_series.steps import DAY, TimeStep, later
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 READING = ("separator", "decimal", "date_order", "step", "fill", "fill_limit")

@@ -7,7 +7,7 @@ import datetime
 import itertools
 import re
 
-from keras_transformer.tasks.series.dates import Moment
+from keras_transformer.tasks.time_series.dates import Moment
 
 DAY = datetime.timedelta(days=1)
 UNITS = {

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.config import SeriesConfig
-from keras_transformer.tasks.series.efficiency import kling_gupta, nash_sutcliffe
-from keras_transformer.tasks.series.lines import read_targets
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
+from keras_transformer.tasks.time_series.efficiency import kling_gupta, nash_sutcliffe
+from keras_transformer.tasks.time_series.lines import read_targets
 from keras_transformer.text.lines import read_parallel
 
 
@@ -37,7 +37,7 @@ class TimeSeriesTask(Task):
     )
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.series.simulator import SeriesSimulator
+        from keras_transformer.tasks.time_series.simulator import SeriesSimulator
 
         return SeriesSimulator
 

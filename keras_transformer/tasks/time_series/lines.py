@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from keras_transformer.tasks.series.reader import SeriesReader
-from keras_transformer.tasks.series.table import find_columns, is_header, read_number, split
+from keras_transformer.tasks.time_series.reader import SeriesReader
+from keras_transformer.tasks.time_series.table import find_columns, is_header, read_number, split
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,10 +3,10 @@
 import numpy as np
 
 from keras_transformer.config.table_format import TableFormat
-from keras_transformer.tasks.series.dates import read_date
-from keras_transformer.tasks.series.gaps import fill_gaps, steps_since
-from keras_transformer.tasks.series.steps import TimeStep
-from keras_transformer.tasks.series.table import (
+from keras_transformer.tasks.time_series.dates import read_date
+from keras_transformer.tasks.time_series.gaps import fill_gaps, steps_since
+from keras_transformer.tasks.time_series.steps import TimeStep
+from keras_transformer.tasks.time_series.table import (
     Columns,
     find_columns,
     is_header,

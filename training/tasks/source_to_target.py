@@ -17,7 +17,7 @@ from keras_transformer.training.tasks.task import TextTraining, Training
 KEY = "teacher_key"
 
 
-class TranslationTraining(TextTraining):
+class SourceToTargetTraining(TextTraining):
     """Training on pairs of texts with the smoothed cross-entropy of the target's tokens.
 
     A batch is ({"source": [B, S], "target": [B, T]}, labels [B, T]), all int32. A row of `target`
@@ -42,7 +42,7 @@ class TranslationTraining(TextTraining):
         return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
 
 
-class WordLevelTraining(TranslationTraining):
+class WordLevelTraining(SourceToTargetTraining):
     """Training on pairs of texts with the predictions of teachers for the target's tokens.
 
     The inputs of a batch also have `teacher_tokens`, int32 `[B, T, K]`, and

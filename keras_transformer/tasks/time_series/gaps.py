@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_transformer.tasks.series.steps import DAY
+from keras_transformer.tasks.time_series.steps import DAY
 
 
 def steps_since(before, after, step, where, fill=None, limit=0) -> int:
