@@ -90,9 +90,9 @@ for split in ("train", "dev", "test"):
 """
 ## Model
 
-`from_pretrained` returns a `Classifier`: the model, which is an ordinary Keras model of token ids,
-with the tokenizer of the checkpoint. This checkpoint has no classification head, so the head has
-random weights: before fine-tuning the classifier guesses.
+`from_pretrained` returns a `TextClassificationPipeline`: the model, which is an ordinary Keras
+model of token ids, with the tokenizer of the checkpoint. This checkpoint has no classification
+head, so the head has random weights: before fine-tuning the classifier guesses.
 """
 
 # %%

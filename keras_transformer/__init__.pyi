@@ -101,14 +101,18 @@ from .tasks.translation.translator import Translator as Translator
 from .tasks.summarization.summarizer import Summarizer as Summarizer
 from .tasks.language_modelling.text_generator import TextGenerator as TextGenerator
 from .tasks.single_pass.labels import Classification as Classification
-from .tasks.classification.classifier import Classifier as Classifier
-from .tasks.images.recognizer import ImageRecognizer as ImageRecognizer
+from .tasks.classification.pipeline import TextClassificationPipeline as TextClassificationPipeline
+from .tasks.image_classification.pipeline import (
+    ImageClassificationPipeline as ImageClassificationPipeline,
+)
 from .tasks.time_series.simulator import SeriesSimulator as SeriesSimulator
 from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
 from .tasks.speech_recognition.transcript import Transcript as Transcript
-from .tasks.labelling.codec import Labelling as Labelling
-from .tasks.labelling.entities import Entity as Entity, TextEntities as TextEntities
-from .tasks.labelling.labeller import TokenLabeller as TokenLabeller
+from .tasks.token_classification.codec import TokenClassification as TokenClassification
+from .tasks.token_classification.entities import Entity as Entity, TextEntities as TextEntities
+from .tasks.token_classification.pipeline import (
+    TokenClassificationPipeline as TokenClassificationPipeline,
+)
 from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
 from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
 from .tasks.question_answering.codec import Answer as Answer

@@ -7,13 +7,12 @@ import sentencepiece
 from support import randomise
 
 from keras_transformer import (
-    Classifier,
     ClassifierConfig,
     Embedder,
     EmbedderConfig,
+    ImageClassificationPipeline,
     ImageClassifier,
     ImageClassifierConfig,
-    ImageRecognizer,
     LanguageModel,
     LanguageModelConfig,
     MaskedLanguageModel,
@@ -31,12 +30,13 @@ from keras_transformer import (
     SpeechTransformer,
     SpeechTransformerConfig,
     Summarizer,
+    TextClassificationPipeline,
     TextClassifier,
     TextEmbedder,
     TextGenerator,
+    TokenClassificationPipeline,
     TokenClassifier,
     TokenClassifierConfig,
-    TokenLabeller,
     Transformer,
     TransformerConfig,
     Translator,
@@ -71,7 +71,7 @@ def with_larger_weights(model):
 @functools.cache
 def classifier():
     config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
-    return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
+    return TextClassificationPipeline(with_larger_weights(TextClassifier(config)), tokenizer())
 
 
 @functools.cache
@@ -81,9 +81,9 @@ def embedder():
 
 
 @functools.cache
-def labeller():
+def token_classifier():
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=("O", "B-X", "I-X"))
-    return TokenLabeller(with_larger_weights(TokenClassifier(config)), tokenizer())
+    return TokenClassificationPipeline(with_larger_weights(TokenClassifier(config)), tokenizer())
 
 
 @functools.cache
@@ -125,13 +125,13 @@ def answerer():
 
 
 @functools.cache
-def recognizer():
+def image_classifier():
     """A classifier of grey images of 4 x 6 pixels."""
     sizes = {**SIZES, "num_layers": 1}
     sizes.pop("max_length")
     image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
     config = ImageClassifierConfig(**sizes, **image, labels=LABELS)
-    return ImageRecognizer(with_larger_weights(ImageClassifier(config)))
+    return ImageClassificationPipeline(with_larger_weights(ImageClassifier(config)))
 
 
 SPEECH = {

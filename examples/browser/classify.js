@@ -3,7 +3,7 @@
 import { beginningOf, encodeText, framed, loadModel, runRows } from "./model.js";
 
 const WORDS = /[^ \t\n\v\f\r]+/g; // between ASCII white space, as in the Python package
-const TASKS = ["classification", "labelling"];
+const TASKS = ["classification", "token_classification"];
 const OUTSIDE = "O"; // label of words that were cut
 
 export class Classifier {
@@ -41,7 +41,7 @@ export class Classifier {
    * the text, and `cut`. Words beyond the model's limit have the label "O" and the probability 0.
    */
   async label(text) {
-    this.check("labelling");
+    this.check("token_classification");
     const { words, tokens, cut } = this.encodeWords(text);
     const probabilities = await this.run(tokens);
     const { labels } = this.file.metadata;

@@ -82,8 +82,9 @@ def export_ctranslate2(
     probable one.
 
     `ctranslate2.Encoder` loads the encoder of a `TextPass`, such as an `Embedder` or a
-    `Classifier`. The weights of its prediction head, if it has any, are in `head.npz`: arrays in
-    float32, named by layer. `open_ctranslate2` opens both as the same pipeline.
+    `TextClassificationPipeline`. The weights of its prediction head, if it has any, are in
+    `head.npz`: arrays in float32, named by layer. `open_ctranslate2` opens both as the same
+        pipeline.
 
     The folder of a model that generates text appears at `directory` only after it has translated
     `samples` like the model in memory, with greedy search and with a beam of 4 and

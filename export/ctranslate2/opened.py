@@ -29,7 +29,8 @@ def open_ctranslate2(
 
     Returns:
         A `CTranslate2Translator` or a `CTranslate2TextGenerator`; for an encoder the pipeline of
-        its task, such as an `Embedder` or a `Classifier`, whose encoder runs in CTranslate2.
+        its task, such as an `Embedder` or a `TextClassificationPipeline`, whose encoder runs in
+        CTranslate2.
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.

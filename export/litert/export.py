@@ -85,8 +85,8 @@ def export_litert(
     Otherwise, and after any other error, `path` is left unchanged.
 
     Args:
-        pipeline: A `Translator`, a `Classifier` or any other pipeline. If it has a shortlist, the
-            exported searches use it.
+        pipeline: A `Translator`, a `TextClassificationPipeline` or any other pipeline. If it has a
+            shortlist, the exported searches use it.
         path: The file. An older .tflite file is replaced.
         samples: List of real inputs, such as sentences, to check the export with.
         quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.

@@ -68,8 +68,8 @@ def export_saved_model(
     other error, `directory` is left unchanged.
 
     Args:
-        pipeline: A `Translator`, a `Classifier` or any other pipeline. If it has a shortlist, the
-            exported searches use it.
+        pipeline: A `Translator`, a `TextClassificationPipeline` or any other pipeline. If it has a
+            shortlist, the exported searches use it.
         directory: Folder of the versions, as TensorFlow Serving expects it; created if missing.
         samples: List of real inputs, such as sentences, to check the export with.
         search: The search of `serving_default`. A `Beam` is also used by all signatures with a

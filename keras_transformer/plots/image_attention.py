@@ -15,7 +15,8 @@ def image_attention_figure(attention: Any, layers: bool = False) -> "Figure":
     """Draws an image, and over it the attention of the class token to its patches.
 
     Args:
-        attention: An `ImageAttention`, which `ImageRecognizer.attention` returns under `"class"`.
+        attention: An `ImageAttention`, which `ImageClassificationPipeline.attention` returns under
+            `"class"`.
         layers: Whether to draw the weights of each head (columns) of each layer (rows). `False`:
             the mean over the heads of the last layer.
 

@@ -49,7 +49,9 @@ TEXTS, SPANS = "ForSequenceClassification", "ForQuestionAnswering"
 MASKS = "ForMaskedLM"
 HEADS = {
     TEXTS: HeadKind("classification", ClassifierConfig, TextClassifier),
-    "ForTokenClassification": HeadKind("labelling", TokenClassifierConfig, TokenClassifier),
+    "ForTokenClassification": HeadKind(
+        "token_classification", TokenClassifierConfig, TokenClassifier
+    ),
     SPANS: HeadKind("question_answering", SpanPredictorConfig, SpanPredictor),
     MASKS: HeadKind("masked_language_modelling", MaskedLanguageModelConfig, MaskedLanguageModel),
 }

@@ -8,10 +8,10 @@ from pipelines import speech_recognizer
 
 from keras_transformer import (
     Beam,
-    Classifier,
     QuestionAnswerer,
     SpeechRecognizer,
-    TokenLabeller,
+    TextClassificationPipeline,
+    TokenClassificationPipeline,
     Translator,
 )
 from keras_transformer.cli.fixed_options import refuse_fixed
@@ -58,7 +58,7 @@ def refusal(*words, **of_export):
             "--no-answer has no effect on x: an export has its run's settings. Open the run.",
         ),
         (
-            ("--spans",), TokenLabeller, None,
+            ("--spans",), TokenClassificationPipeline, None,
             "--spans has no effect on x: an export has its run's settings. Open the run.",
         ),
         (
@@ -67,8 +67,14 @@ def refusal(*words, **of_export):
         ),
         (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
         (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),
-        (("--spans",), Classifier, None, "--spans has no effect on x, a model for classification."),
-        (("--beam", "2"), Classifier, None, "--beam has no effect on x, a model for classificat"),
+        (
+            ("--spans",), TextClassificationPipeline, None,
+            "--spans has no effect on x, a model for classification."
+        ),
+        (
+            ("--beam", "2"), TextClassificationPipeline, None,
+            "--beam has no effect on x, a model for classificat"
+        ),
         (("--ctc",), SpeechRecognizer, None, "--ctc has no effect on x: the export was written wi"),
     ],
 )  # fmt: skip

@@ -11,7 +11,12 @@ from pipelines import classifier, generator, speech_recognizer, translator, writ
 from support import randomise
 from tasks.test_speech_recognizer import RECORDINGS
 
-from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer, Run
+from keras_transformer import (
+    ImageClassificationPipeline,
+    ImageClassifier,
+    ImageClassifierConfig,
+    Run,
+)
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
@@ -115,7 +120,7 @@ def image_run(tmp_path_factory):
 @pytest.mark.slow
 def test_attention_of_an_image(image_run, drawn, tmp_path):
     folder, image = image_run
-    attention = ImageRecognizer.from_run(folder).attention(image)["class"]
+    attention = ImageClassificationPipeline.from_run(folder).attention(image)["class"]
     for options in ([], ["--kind", "class", "--layers"]):
         draw("attention", folder, image, "--output", tmp_path / "x.png", *options)
     of_last, of_all = ([axis.images[-1].get_array() for axis in f.axes] for f in drawn)

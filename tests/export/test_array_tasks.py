@@ -14,7 +14,7 @@ from marks import long, slow_except
 from small_runs import run_quietly
 from support import with_effect
 
-from keras_transformer import ImageRecognizer, SeriesConfig, SeriesSimulator
+from keras_transformer import ImageClassificationPipeline, SeriesConfig, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
@@ -69,10 +69,10 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
     assert report["python_needs"] == ["tensorflow"] and report["checked_with"].startswith("7 sen")
     lines = "".join(f"{path}\n" for path in paths(corpus)).encode()
     assert command("predict", directory, data=lines) == command("predict", folder, data=lines)
-    recognizer = ImageRecognizer.from_run(folder)
-    expected = recognizer.classify(paths(corpus))
+    image_classifier = ImageClassificationPipeline.from_run(folder)
+    expected = image_classifier.classify(paths(corpus))
     loaded = tf.saved_model.load(str(directory / "1"))
-    arrays = np.stack([recognizer.read(path) for path in paths(corpus)]).astype("float32")
+    arrays = np.stack([image_classifier.read(path) for path in paths(corpus)]).astype("float32")
     answers = loaded.signatures["pixels"](pixels=tf.constant(arrays))
     probabilities = [result.probabilities for result in expected]
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
@@ -114,7 +114,7 @@ def test_a_bad_image_does_not_affect_the_other_answers_of_an_export(runs, corpus
     (tmp_path / "bad.png").write_bytes(good[0].read_bytes()[:40])
     lines = [good[0], tmp_path / "large.png", good[1], "nowhere.png", tmp_path / "bad.png", good[2]]
     data = "".join(f"{line}\n" for line in lines).encode()
-    answers = ImageRecognizer.from_run(folder)(good)
+    answers = ImageClassificationPipeline.from_run(folder)(good)
     sizes = {
         "saved": "an image must have 4 x 6 pixels",
         "x.tflite": "must have height x width x channels of 4 x 6 x 1. Received: 9 x 9 x 1",

@@ -6,7 +6,7 @@ import inspect
 import numpy as np
 import pytest
 import tensorflow as tf
-from pipelines import LINES, classifier, generator, recognizer, translator
+from pipelines import LINES, classifier, generator, image_classifier, translator
 
 from keras_transformer import Beam
 from keras_transformer.decoding import Found
@@ -52,7 +52,7 @@ def test_options_depend_on_the_task_of_a_pipeline():
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("ctranslate2", recognizer),
+        ("ctranslate2", image_classifier),
         ("marian", classifier),
         ("marian", generator),
     ],

@@ -14,11 +14,11 @@ from support import randomise
 
 from keras_transformer import (
     Beam,
-    Classifier,
     ClassifierConfig,
     Greedy,
     LanguageModel,
     LanguageModelConfig,
+    TextClassificationPipeline,
     TextClassifier,
     TextGenerator,
 )
@@ -32,7 +32,7 @@ from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.litert.stand_ins import StandIns
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
-from keras_transformer.tasks.classification.classifier import ClassificationCodec
+from keras_transformer.tasks.classification.pipeline import ClassificationCodec
 
 PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
@@ -73,7 +73,7 @@ def classifier(request, tokenizer):
     config = ClassifierConfig(
         **{**sizes(tokenizer), "num_layers": 2}, labels=LABELS, pooling=request.param
     )
-    return Classifier(randomise(TextClassifier(config)), tokenizer)
+    return TextClassificationPipeline(randomise(TextClassifier(config)), tokenizer)
 
 
 @pytest.fixture(scope="module")
@@ -258,8 +258,8 @@ def test_a_classifier_with_different_answers_is_not_kept(classifier, tmp_path, m
         classifier.model.set_weights([weight * 0.9 for weight in before])
         return results
 
-    genuine = Classifier.answer
-    monkeypatch.setattr(Classifier, "answer", disturbed)
+    genuine = TextClassificationPipeline.answer
+    monkeypatch.setattr(TextClassificationPipeline, "answer", disturbed)
     try:
         for export, place in ((export_saved_model, "m"), (export_litert, "x.tflite")):
             classifier.model.set_weights(before)

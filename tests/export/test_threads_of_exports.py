@@ -22,8 +22,8 @@ PROGRAM = pathlib.Path(__file__).parent / "shared_by_threads.py"
 SENTENCES = [source for source, _ in phrases()[4480:4488]]
 TASKS = {
     pipelines.classifier: pipelines.LINES,
-    pipelines.labeller: pipelines.LINES,
-    pipelines.recognizer: list(
+    pipelines.token_classifier: pipelines.LINES,
+    pipelines.image_classifier: list(
         np.random.default_rng(0).integers(0, 255, (4, 4, 6, 1)).astype("uint8")
     ),
     pipelines.simulator: list(normal(4, 9, 2)),

@@ -126,6 +126,6 @@ def _language_config(**changes):
 def test_exports_refuse_it_by_name():
     model = kt.TextClassifier(classifier().model.config)
     model.quantize("int8")
-    pipeline = kt.Classifier(model, tokenizer())
+    pipeline = kt.TextClassificationPipeline(model, tokenizer())
     with pytest.raises(ExportError, match='quantised by `model.quantize`.*`quantize="int8"`'):
         in_float32(pipeline)

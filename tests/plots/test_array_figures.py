@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import randomise, to_numpy
 
-from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer
+from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
 from keras_transformer.plots.attention_page import attention_page
 from keras_transformer.plots.hydrograph import hydrograph_figure
 from keras_transformer.plots.image_attention import image_attention_figure
@@ -16,7 +16,7 @@ pytest.importorskip("matplotlib")
 LAYERS, HEADS, ROWS, COLUMNS = 2, 3, 2, 5
 
 
-def recognizer(pooling="class", channels=1):
+def image_classifier(pooling="class", channels=1):
     config = ImageClassifierConfig(
         labels=("a", "b"),
         image_height=2 * ROWS,
@@ -29,7 +29,7 @@ def recognizer(pooling="class", channels=1):
         d_ff=8,
         pooling=pooling,
     )
-    return ImageRecognizer(randomise(ImageClassifier(config)))
+    return ImageClassificationPipeline(randomise(ImageClassifier(config)))
 
 
 def image(channels=1):
@@ -38,11 +38,11 @@ def image(channels=1):
 
 
 def test_the_attention_of_the_class_token_to_every_patch_is_in_place():
-    (attention,) = recognizer().attention(image()).values()
+    (attention,) = image_classifier().attention(image()).values()
     weights = attention.weights
     assert weights.shape == (LAYERS, HEADS, ROWS, COLUMNS) and attention.label in ("a", "b")
     np.testing.assert_array_equal(attention.pixels, image())
-    model = recognizer().model
+    model = image_classifier().model
     all_weights = model.attention_weights(image()[None].astype("float32"))
     whole = to_numpy(all_weights["encoder/block_1/self_attention"])  # [1, H, S, S]
     for head, row, column in np.ndindex(HEADS, ROWS, COLUMNS):
@@ -52,7 +52,7 @@ def test_the_attention_of_the_class_token_to_every_patch_is_in_place():
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_an_image_and_its_attention_are_drawn(channels):
-    attention = recognizer(channels=channels).attention(image(channels))["class"]
+    attention = image_classifier(channels=channels).attention(image(channels))["class"]
     pixels, weights = attention.pixels, attention.weights
     of_last, of_all = (image_attention_figure(attention, layers).axes for layers in (False, True))
     assert [axis.get_title() for axis in of_last] == [attention.label, "attention"]
@@ -66,12 +66,12 @@ def test_an_image_and_its_attention_are_drawn(channels):
 
 def test_without_a_class_token_there_is_nothing_to_draw():
     with pytest.raises(ValueError, match="must have a class token.*pooling='mean'"):
-        recognizer("mean").attention(image())
+        image_classifier("mean").attention(image())
 
 
 def test_an_image_has_no_page_of_tokens():
     with pytest.raises(ValueError, match="`attentions` must be .* tokens.*Received: kind='class'"):
-        attention_page(recognizer().attention(image()))
+        attention_page(image_classifier().attention(image()))
 
 
 def days(count):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import from_pretrained
-from keras_transformer.tasks.images.files import encode_png
+from keras_transformer.tasks.image_classification.files import encode_png
 
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face_images.py")
@@ -45,11 +45,11 @@ def compare(cases, name):
             "torch, transformers or Pillow is missing: KERAS_TRANSFORMER_TRANSFORMERS names a "
             "Python that has them"
         )
-    recognizer, expected = from_pretrained(folder / name), np.load(folder / f"{name}.npz")
+    image_classifier, expected = from_pretrained(folder / name), np.load(folder / f"{name}.npz")
     images = [expected[f"image_{number}"] for number in range(len(cases[name]["sizes"]))]
-    pixels = np.array([recognizer.read(image) for image in images])
+    pixels = np.array([image_classifier.read(image) for image in images])
     np.testing.assert_array_equal(pixels, expected["prepared"])
-    model, pixels = recognizer.model, pixels.astype("float32")
+    model, pixels = image_classifier.model, pixels.astype("float32")
     states = model.encoder(model.parts.input(pixels, training=False), training=False)
     np.testing.assert_allclose(states, expected["states"], rtol=0, atol=1e-5)
     if not expected["logits"].size:
@@ -58,8 +58,8 @@ def compare(cases, name):
     np.testing.assert_allclose(logits, expected["logits"], rtol=0, atol=1e-5)
     answers = json.loads((folder / f"{name}.json").read_text())
     files = [encode_png(image) for image in images]
-    for result, rows in zip(recognizer.classify(files), answers, strict=True):
+    for result, rows in zip(image_classifier.classify(files), answers, strict=True):
         ranked = np.argsort(-result.probabilities)
-        assert [recognizer.labels[n] for n in ranked] == [row["label"] for row in rows]
+        assert [image_classifier.labels[n] for n in ranked] == [row["label"] for row in rows]
         scores = [row["score"] for row in rows]
         np.testing.assert_allclose(result.probabilities[ranked], scores, rtol=0, atol=1e-5)

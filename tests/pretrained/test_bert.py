@@ -21,7 +21,13 @@ from bert_folders import (
 )
 from click.testing import CliRunner
 
-from keras_transformer import Classifier, Run, TokenLabeller, Translator, from_pretrained
+from keras_transformer import (
+    Run,
+    TextClassificationPipeline,
+    TokenClassificationPipeline,
+    Translator,
+    from_pretrained,
+)
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
@@ -84,11 +90,11 @@ def test_tensorflow_names_of_norms_are_read(tmp_path):
 def test_words_get_the_labels_of_the_checkpoint(tmp_path):
     """Each has the label of its first token, in a pipeline and in a run."""
     settings, tensors = write_folder(tmp_path / "hf", **TAGGER)
-    labeller = from_pretrained(tmp_path / "hf")
-    assert isinstance(labeller, TokenLabeller)
+    token_classifier = from_pretrained(tmp_path / "hf")
+    assert isinstance(token_classifier, TokenClassificationPipeline)
     ids = {piece: number for number, piece in enumerate(PIECES)}
     texts = ["A dogs is running.", "the film, not good", ""]
-    for text, found in zip(texts, labeller.answer(texts), strict=True):
+    for text, found in zip(texts, token_classifier.answer(texts), strict=True):
         row, first = [ids["[CLS]"]], []
         for word in text.split():
             first.append(len(row))
@@ -99,8 +105,8 @@ def test_words_get_the_labels_of_the_checkpoint(tmp_path):
         names = [*settings["id2label"].values()]
         assert found.labels == tuple(names[logits[0, place].argmax()] for place in first)
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
-    assert Run(run.path).task() == "labelling"
-    assert TokenLabeller.from_run(run.path)(texts) == labeller(texts)
+    assert Run(run.path).task() == "token_classification"
+    assert TokenClassificationPipeline.from_run(run.path)(texts) == token_classifier(texts)
 
 
 def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
@@ -110,7 +116,7 @@ def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     assert Run(run.path).task() == "classification"
     origin = {"format": "bert", "name": "hf", "license": None, "base": "me/bert-mini"}
     assert run.read_origin() == origin
-    ours, theirs = Classifier.from_run(run.path), from_pretrained(tmp_path / "hf")
+    ours, theirs = TextClassificationPipeline.from_run(run.path), from_pretrained(tmp_path / "hf")
     assert ours.model.config == theirs.model.config
     assert [r.label for r in ours.classify(TEXTS)] == [r.label for r in theirs.classify(TEXTS)]
     assert ours.tokenizers.files() == theirs.tokenizers.files()
@@ -230,17 +236,20 @@ def test_the_commands_convert_and_print_the_names_of_labels(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_exports_of_a_labeller(tmp_path):
+def test_exports_of_a_token_classifier(tmp_path):
     write_folder(tmp_path / "hf", **TAGGER)
-    labeller, texts = from_pretrained(tmp_path / "hf"), ["A dog is running.", "the film ☃", "cats"]
-    assert export_saved_model(labeller, tmp_path / "saved", texts)["agreement"] == 1
+    token_classifier, texts = (
+        from_pretrained(tmp_path / "hf"),
+        ["A dog is running.", "the film ☃", "cats"],
+    )
+    assert export_saved_model(token_classifier, tmp_path / "saved", texts)["agreement"] == 1
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
         signature = meta.signature_def["serving_default"]
         feed = {signature.inputs["sentences"].name: [text.encode() for text in texts]}
         labels = session.run(signature.outputs["labels"].name, feed)
-    assert [" ".join(x.decode() for x in row if x) for row in labels] == labeller(texts)
-    assert export_litert(labeller, tmp_path / "m.tflite", texts)["agreement"] == 1
+    assert [" ".join(x.decode() for x in row if x) for row in labels] == token_classifier(texts)
+    assert export_litert(token_classifier, tmp_path / "m.tflite", texts)["agreement"] == 1
 
 
 @pytest.mark.long
@@ -255,7 +264,7 @@ def test_a_new_head_is_trained_on_its_encoder(tmp_path):
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output
     assert "input, encoder" in done.output and "New parts: head" in done.output
-    tuned = Classifier.from_run(tmp_path / "tuned")
+    tuned = TextClassificationPipeline.from_run(tmp_path / "tuned")
     assert tuned.labels == ("bad", "good")
     assert tuned(["a good film", "a bad film"]) == ["good", "bad"]
 

@@ -19,7 +19,7 @@ import roberta_folders
 import tensorflow as tf
 from marks import long, slow
 
-from keras_transformer import Classifier, from_pretrained
+from keras_transformer import TextClassificationPipeline, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
@@ -230,7 +230,7 @@ def test_texts_get_the_labels_of_the_checkpoint(name, tmp_path):
     classifier, texts = from_pretrained(tmp_path / "hf"), bert_folders.TEXTS
     if name == "roberta":
         texts = roberta_folders.TEXTS
-    assert isinstance(classifier, Classifier)
+    assert isinstance(classifier, TextClassificationPipeline)
     for text, found in zip(texts, classifier.classify(texts), strict=True):
         row = family.ids_of(text)
         assert found.truncated == (len(row) > 21)

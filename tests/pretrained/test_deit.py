@@ -9,10 +9,10 @@ import tensorflow as tf
 from image_answers import compare
 from vit_folders import IMAGENET, PREPROCESSOR, SIZES, TEACHER, forward, images_of, write_folder
 
-from keras_transformer import ImageRecognizer, from_pretrained
+from keras_transformer import ImageClassificationPipeline, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.images.files import ImageSize, encode_png
+from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
@@ -111,13 +111,13 @@ def test_a_run_its_exports_and_plots_agree(tmp_path):
     """Images of the model's size and others are resized and cropped everywhere."""
     settings, _ = write(tmp_path / "hf", preprocessor={**PREPROCESSOR, **STEPS})
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
-    recognizer = ImageRecognizer.from_run(run.path)
+    image_classifier = ImageClassificationPipeline.from_run(run.path)
     rng = np.random.default_rng(1)
     images = [rng.integers(0, 256, (*shape, 3)).astype("uint8") for shape in SHAPES]
     expected = from_pretrained(tmp_path / "hf")(images)
-    assert recognizer(images) == expected
-    assert recognizer.attention(images[2])["class"].weights.shape == (2, 3, 3, 3)
-    assert export_saved_model(recognizer, tmp_path / "saved", images)["agreement"] == 1
+    assert image_classifier(images) == expected
+    assert image_classifier.attention(images[2])["class"].weights.shape == (2, 3, 3, 3)
+    assert export_saved_model(image_classifier, tmp_path / "saved", images)["agreement"] == 1
     files = [encode_png(image) for image in images]
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
@@ -125,8 +125,10 @@ def test_a_run_its_exports_and_plots_agree(tmp_path):
         feed = {signature.inputs["images"].name: files}
         labels = session.run(signature.outputs["label"].name, feed)
     assert [label.decode() for label in labels] == expected
-    assert export_litert(recognizer, tmp_path / "m.tflite", images)["agreement"] == 1
-    report = export_litert(recognizer, tmp_path / "i.tflite", images, quantize="int8", max_loss=9)
+    assert export_litert(image_classifier, tmp_path / "m.tflite", images)["agreement"] == 1
+    report = export_litert(
+        image_classifier, tmp_path / "i.tflite", images, quantize="int8", max_loss=9
+    )
     assert report["quantize"] == "int8"
 
 
@@ -162,7 +164,9 @@ def test_a_run_can_be_trained_further(tmp_path):
         """
     )
     train(load_settings(config), tmp_path / "fine")
-    ours, theirs = (ImageRecognizer.from_run(tmp_path / name) for name in ("fine", "run"))
+    ours, theirs = (
+        ImageClassificationPipeline.from_run(tmp_path / name) for name in ("fine", "run")
+    )
     assert ours.size == theirs.size and ours.model.config.classifiers == 2
     for name in ("output_layer", "output_layer_1"):
         weights = [getattr(each.model, name).kernel.numpy() for each in (ours, theirs)]

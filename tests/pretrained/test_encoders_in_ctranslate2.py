@@ -23,12 +23,12 @@ from pipelines import SIZES, tokenizer, with_larger_weights, write_run
 from support import listing
 
 from keras_transformer import (
-    Classifier,
     ClassifierConfig,
     Greedy,
     QuestionAnswerer,
     SpanPredictor,
     SpanPredictorConfig,
+    TextClassificationPipeline,
     TextClassifier,
     from_pretrained,
 )
@@ -100,14 +100,14 @@ def pre_norm_classifier():
     changes = {"norm": "pre", "position": "t5", "pooling": "max", "pooler": True}
     fields = {**SIZES, **changes, "feed_forward": "gated", "activation": "silu"}
     config = ClassifierConfig(vocab_size=30, **fields, labels=pipelines.LABELS)
-    return Classifier(with_larger_weights(TextClassifier(config)), tokenizer())
+    return TextClassificationPipeline(with_larger_weights(TextClassifier(config)), tokenizer())
 
 
 MAKERS = {
     "labels": pipelines.classifier,
     "pooler": pre_norm_classifier,
     "vectors": pipelines.embedder,
-    "words": pipelines.labeller,
+    "words": pipelines.token_classifier,
     "masks": pipelines.filler,
     "answers": pipelines.answerer,
     "answers of pairs with segments": pair_answerer,

@@ -25,12 +25,12 @@ def test_words_get_the_labels_of_the_checkpoint(prefix_space, tmp_path):
     settings, tensors = write_folder(tmp_path, **TAGGER)
     option = {"add_prefix_space": prefix_space}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(option))
-    labeller, texts = (
+    token_classifier, texts = (
         from_pretrained(tmp_path),
         ["A dog is running.", " film, not good", "cats", ""],
     )
     names, labels = [*settings["id2label"].values()], set()
-    for text, found in zip(texts, labeller.answer(texts), strict=True):
+    for text, found in zip(texts, token_classifier.answer(texts), strict=True):
         row, first = [0], []
         for place, word in enumerate(text.split()):
             first.append(len(row))

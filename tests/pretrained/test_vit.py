@@ -10,11 +10,11 @@ from image_answers import compare
 from marks import slow, slow_except
 from vit_folders import IMAGENET, PLAIN, PREPROCESSOR, SIZES, forward, images_of, write_folder
 
-from keras_transformer import ImageRecognizer, Run, from_pretrained
+from keras_transformer import ImageClassificationPipeline, Run, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.images.files import encode_png
+from keras_transformer.tasks.image_classification.files import encode_png
 from keras_transformer.training.converted import write_converted
 
 BASE = {key: SIZES[key] for key in SIZES if key not in ("model_type", "architectures")}
@@ -80,15 +80,15 @@ def test_states_and_logits(kind, tmp_path):
 @pytest.mark.slow
 def test_images_get_the_labels_of_the_checkpoint_in_a_run_as_well(tmp_path):
     settings, tensors = write_folder(tmp_path / "hf")
-    recognizer = from_pretrained(tmp_path / "hf")
-    assert isinstance(recognizer, ImageRecognizer)
+    image_classifier = from_pretrained(tmp_path / "hf")
+    assert isinstance(image_classifier, ImageClassificationPipeline)
     images = list(images_of(settings, 5))
     _, logits = forward(tensors, settings, np.array(images))
     expected = [settings["id2label"][str(row.argmax())] for row in logits]
-    assert recognizer(images) == expected
+    assert image_classifier(images) == expected
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     assert Run(run.path).task() == "image_classification" and not Run(run.path).vocabulary()
-    assert ImageRecognizer.from_run(run.path)(images) == expected
+    assert ImageClassificationPipeline.from_run(run.path)(images) == expected
     (tmp_path / "a.png").write_bytes(encode_png(images[0]))
     done = CliRunner().invoke(cli, ["predict", str(run.path)], input=f"{tmp_path / 'a.png'}\n")
     assert done.exit_code == 0 and done.stdout.splitlines() == expected[:1], done.output
@@ -217,16 +217,16 @@ def test_tensors_without_a_place_are_named(tmp_path):
 def test_a_saved_model_of_files_and_a_tflite_file_of_pixels(tmp_path):
     """Both are kept only if they answer as the model in memory does."""
     settings, _ = write_folder(tmp_path / "hf", preprocessor={**PREPROCESSOR, **IMAGENET})
-    recognizer, images = from_pretrained(tmp_path / "hf"), list(images_of(settings, 4))
-    assert export_saved_model(recognizer, tmp_path / "saved", images)["agreement"] == 1
+    image_classifier, images = from_pretrained(tmp_path / "hf"), list(images_of(settings, 4))
+    assert export_saved_model(image_classifier, tmp_path / "saved", images)["agreement"] == 1
     files = [encode_png(image) for image in images]
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
         signature = meta.signature_def["serving_default"]
         feed = {signature.inputs["images"].name: files}
         labels = session.run(signature.outputs["label"].name, feed)
-    assert [label.decode() for label in labels] == recognizer(images)
-    assert export_litert(recognizer, tmp_path / "m.tflite", images)["agreement"] == 1
+    assert [label.decode() for label in labels] == image_classifier(images)
+    assert export_litert(image_classifier, tmp_path / "m.tflite", images)["agreement"] == 1
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import vit_folders
 from forms import Forms, command
 from packages import DINOV2
 
-from keras_transformer.tasks.images.files import encode_png
+from keras_transformer.tasks.image_classification.files import encode_png
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 

@@ -51,7 +51,7 @@ def test_a_model_without_a_task_is_refused():
 
 def test_two_tasks_do_not_share_a_name():
     register(TASKS["translation"])  # registering again is allowed
-    other = type("Other", (type(TASKS["labelling"]),), {"name": "translation"})()
+    other = type("Other", (type(TASKS["token_classification"]),), {"name": "translation"})()
     with pytest.raises(ValueError, match="must have a unique name. Received: 'translation'"):
         register(other)
 

@@ -95,7 +95,7 @@ def test_the_results_that_a_text_states_are_those_of_the_run(name):
 @pytest.mark.long
 def test_the_command_executes_an_example_and_writes_its_page(tmp_path, monkeypatch):
     monkeypatch.setenv("EPOCHS", "1")
-    name = "token_labelling"
+    name = "token_classification"
     subprocess.run([sys.executable, COMMAND, name, "--folder", tmp_path], check=True)
     page = (tmp_path / f"{name}.md").read_text("utf-8")
     assert "5000 texts to train with, 1000 held out" in "\n".join(outputs(tmp_path / f"{name}.md"))

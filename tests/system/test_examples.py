@@ -131,7 +131,7 @@ def test_a_language_model_comes_close_to_the_perplexity_of_the_grammar():
 @pytest.mark.slow
 @pytest.mark.long
 def test_words_are_labelled_by_their_context():
-    results = figures("token_labelling", epochs=4)
+    results = figures("token_classification", epochs=4)
     assert results["Most frequent label of a word, accuracy"] < 0.8
     assert results["Encoder, accuracy"] > 0.98 and results["Encoder, F1 of names"] > 0.95
     assert results["Largest change of a logit by padding"] < 1e-4
@@ -166,7 +166,7 @@ def test_three_models_of_a_series_track_the_state_of_the_soil():
 @pytest.mark.long
 def test_patches_of_digits_are_recognised():
     pytest.importorskip("sklearn")
-    results = figures("images", epochs=8)
+    results = figures("image_classification", epochs=8)
     assert results["Logistic regression, accuracy"] > 0.94
     assert results["Vision transformer, accuracy"] > 0.94
 

@@ -248,7 +248,6 @@ def task_of(file):
     top, name = file.parts[:2], file.parts[2].removesuffix(".py") if len(file.parts) > 2 else ""
     if top == ("keras_transformer", "tasks"):
         return name if len(file.parts) > 3 and name != "single_pass" else None
-    name = {"image_classification": "images"}.get(name, name)
     return name if top == ("training", "tasks") and name not in SHARED_TRAININGS else None
 
 

@@ -96,7 +96,9 @@ def test_the_kinds_of_positions_with_fixed_codes_are_those_that_can_be_drawn():
 
 def test_the_digits_have_the_number_of_grey_levels_on_the_page():
     images = pytest.importorskip("sklearn.datasets").load_digits().images
-    assert f"8 x 8 pixels with {len(set(images.flat))} grey levels" in read("docs/images.md")
+    assert f"8 x 8 pixels with {len(set(images.flat))} grey levels" in read(
+        "docs/image_classification.md"
+    )
 
 
 def test_five_commands_ship_a_checkpoint():

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from pipelines import classifier, generator, labeller, recurrent_translator, tokenizer, translator
+from pipelines import (
+    classifier,
+    generator,
+    recurrent_translator,
+    token_classifier,
+    tokenizer,
+    translator,
+)
 from support import randomise
 
 from keras_transformer import Attention, SeriesConfig, SeriesRegressor, SeriesSimulator
@@ -15,7 +22,7 @@ KINDS = {
     translator: ["cross", "encoder", "decoder"],
     recurrent_translator: ["cross", "encoder"],
     classifier: ["encoder"],
-    labeller: ["encoder"],
+    token_classifier: ["encoder"],
     generator: ["decoder"],
 }
 LONG = "the big dog and the cat and a dog and the big cat runs"
@@ -61,7 +68,7 @@ def test_a_translators_rows_belong_to_the_chosen_tokens():
         assert not decoder.weights[..., queries, keys].any(), "the future"
 
 
-@pytest.mark.parametrize("pipeline", [classifier, labeller])
+@pytest.mark.parametrize("pipeline", [classifier, token_classifier])
 def test_an_encoder_attends_to_its_text_and_its_end(pipeline):
     attention = pipeline().attention(SENTENCE)["encoder"]
     assert "".join(attention.keys) == f"{READ}</s>" and attention.keys == attention.queries

@@ -5,7 +5,13 @@ import pytest
 import tensorflow as tf
 from pipelines import LABELS, classifier, generator, tokenizer
 
-from keras_transformer import Classification, Classifier, Run, TextClassifier, Translator
+from keras_transformer import (
+    Classification,
+    Run,
+    TextClassificationPipeline,
+    TextClassifier,
+    Translator,
+)
 from keras_transformer.tasks import TASKS, open_run
 
 TEXTS = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
@@ -40,7 +46,7 @@ def test_a_long_text_is_truncated_and_marked():
     short, cut = classifier().classify(["a cat", long])
     assert (short.truncated, cut.truncated) == (False, True)
     np.testing.assert_allclose(cut.probabilities, probabilities(long), rtol=0, atol=1e-5)
-    shorter = Classifier(classifier().model, tokenizer(), max_length=3)
+    shorter = TextClassificationPipeline(classifier().model, tokenizer(), max_length=3)
     assert shorter.classify(["a big dog"])[0].truncated
 
 
@@ -61,15 +67,17 @@ def test_texts_are_a_list_of_strings(texts):
 
 def test_another_model_tokenizer_or_length_is_refused():
     model = classifier().model
-    with pytest.raises(TypeError, match="must be a TextClassifier; `Classifier.from_run.* Languag"):
-        Classifier(generator().model, tokenizer())
+    with pytest.raises(
+        TypeError, match="must be a TextClassifier; `TextClassificationPipeline.from_run.* Languag"
+    ):
+        TextClassificationPipeline(generator().model, tokenizer())
     with pytest.raises(ValueError, match="as many entries as .* 31 entries, vocab_size=30"):
-        Classifier(model, tokenizer(31))
+        TextClassificationPipeline(model, tokenizer(31))
     for length in (0, 12):
         with pytest.raises(ValueError, match=f"between 1 and the model's 11. .*={length}"):
-            Classifier(model, tokenizer(), max_length=length)
+            TextClassificationPipeline(model, tokenizer(), max_length=length)
     with pytest.raises(TypeError, match="`max_length` must be an integer, or None. .*'9'"):
-        Classifier(model, tokenizer(), max_length="9")
+        TextClassificationPipeline(model, tokenizer(), max_length="9")
 
 
 @pytest.mark.slow

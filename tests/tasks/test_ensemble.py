@@ -11,9 +11,9 @@ from pipelines import (
     answerer,
     classifier,
     generator,
-    labeller,
-    recognizer,
+    image_classifier,
     recurrent_translator,
+    token_classifier,
     tokenizer,
     translator,
     with_larger_weights,
@@ -24,7 +24,6 @@ from support import normal, randomise
 
 from keras_transformer import (
     Beam,
-    Classifier,
     Greedy,
     Run,
     Sample,
@@ -33,6 +32,7 @@ from keras_transformer import (
     SeriesRegressor,
     SeriesSimulator,
     Shortlist,
+    TextClassificationPipeline,
     Translator,
 )
 from keras_transformer.decoding import Ensemble
@@ -210,12 +210,19 @@ def test_probabilities_of_labels_are_means():
 @pytest.mark.slow
 def test_probabilities_of_words_are_means():
     texts = ["a cat", "the big dog runs", LONG]
-    rows = [one.answer(texts) for one in (labeller(), other_pipeline(labeller), ensemble(labeller))]
+    rows = [
+        one.answer(texts)
+        for one in (
+            token_classifier(),
+            other_pipeline(token_classifier),
+            ensemble(token_classifier),
+        )
+    ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2  # [W, C]
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
         read = expected.any(axis=1)
-        labels = np.array(labeller().labels)[expected.argmax(axis=1)]
+        labels = np.array(token_classifier().labels)[expected.argmax(axis=1)]
         assert list(mean.labels) == np.where(read, labels, "O").tolist()
     assert rows[0][-1].truncated and len({row.labels for rows_ in rows for row in rows_}) > 3
 
@@ -249,12 +256,16 @@ def test_probabilities_of_images_are_means():
     images = list(np.random.default_rng(3).integers(0, 256, (5, 4, 6, 1)).astype("uint8"))
     rows = [
         one.classify(images)
-        for one in (recognizer(), other_pipeline(recognizer), ensemble(recognizer))
+        for one in (
+            image_classifier(),
+            other_pipeline(image_classifier),
+            ensemble(image_classifier),
+        )
     ]
     for first, second, mean in zip(*rows, strict=True):
         expected = (first.probabilities + second.probabilities) / 2
         np.testing.assert_allclose(mean.probabilities, expected, atol=1e-6)
-        assert mean.label == recognizer().labels[expected.argmax()]
+        assert mean.label == image_classifier().labels[expected.argmax()]
 
 
 def simulator(scale=1.0, **changes):
@@ -317,14 +328,14 @@ def test_other_labels_are_refused():
     ):
         model = other_model(classifier(), labels=changed)
         with pytest.raises(ValueError, match=f"model 1 and model 2 cannot .* ensemble: {message}"):
-            Classifier([classifier().model, model], tokenizer())
+            TextClassificationPipeline([classifier().model, model], tokenizer())
 
 
 def test_objects_that_are_not_models_or_runs_are_refused():
     with pytest.raises(TypeError, match="`model` must be a TextClassifier; .* type int"):
-        Classifier([classifier().model, 3], tokenizer())
+        TextClassificationPipeline([classifier().model, 3], tokenizer())
     with pytest.raises(TypeError, match="must be a TextClassifier; .* type list"):
-        Classifier([], tokenizer())
+        TextClassificationPipeline([], tokenizer())
     with pytest.raises(ValueError, match="`path` must name at least one run. Received: none"):
         Translator.from_run([])
     with pytest.raises(TypeError, match="must be the folder of a run, or a list .* path=3"):
@@ -355,7 +366,7 @@ def runs(tmp_path_factory):
         "one": translator(),
         "two": recurrent_translator(),
         "labels": classifier(),
-        "pieces": Classifier(other_pieces, pieces),
+        "pieces": TextClassificationPipeline(other_pieces, pieces),
     }
     return {name: write_run(one, folder / name) for name, one in made.items()}
 

@@ -12,11 +12,11 @@ import tensorflow as tf
 from marks import slow_except
 from support import randomise
 
-from keras_transformer import ImageClassifier, ImageClassifierConfig, ImageRecognizer
+from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
 from keras_transformer.config.inputs import Interpolation, PatchInput
-from keras_transformer.tasks.images.codec import ImageCodec
-from keras_transformer.tasks.images.files import ImageSize, encode_png
-from keras_transformer.tasks.images.resampling import resample
+from keras_transformer.tasks.image_classification.codec import ImageCodec
+from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
+from keras_transformer.tasks.image_classification.resampling import resample
 
 NAMES = typing.get_args(Interpolation)
 # Sizes before and after: smaller, larger, one axis only, equal, and one pixel.
@@ -249,19 +249,21 @@ def test_files_describe_the_steps(kind, sentence):
     assert ImageCodec.from_metadata(metadata, None).image_size == size
 
 
-def test_a_recognizer_prepares_every_image_once():
+def test_an_image_classifier_prepares_every_image_once():
     """Also one that has the size of the model already."""
     steps = steps_of("resize and crop")
     sizes = {"image_height": 6, "image_width": 4, "patch_size": 2, "labels": ("a", "b", "c")}
     small = {"num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 6}
-    recognizer = ImageRecognizer(randomise(ImageClassifier(**sizes, **small, **steps)))
+    image_classifier = ImageClassificationPipeline(
+        randomise(ImageClassifier(**sizes, **small, **steps))
+    )
     images = [draw(*SIZE), draw(20, 9, seed=1)]
     pixels = np.array([prepared(image, **steps) for image in images])
-    logits = recognizer.model(pixels.astype("float32"), training=False)
+    logits = image_classifier.model(pixels.astype("float32"), training=False)
     expected = tf.nn.softmax(logits).numpy()
     for form in (images, [encode_png(image) for image in images]):
-        found = [result.probabilities for result in recognizer.classify(form)]
+        found = [result.probabilities for result in image_classifier.classify(form)]
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-    shown = recognizer.attention(images[1])["class"]
+    shown = image_classifier.attention(images[1])["class"]
     np.testing.assert_array_equal(shown.pixels, pixels[1])
-    assert shown.label == recognizer([images[1]])[0]
+    assert shown.label == image_classifier([images[1]])[0]

@@ -89,5 +89,7 @@ def test_wrong_arguments_are_reported(changes, message):
 
 
 def test_a_model_without_a_decoder_has_no_shortlist():
-    with pytest.raises(TypeError, match="an encoder and a decoder. Received: Classifier"):
+    with pytest.raises(
+        TypeError, match="an encoder and a decoder. Received: TextClassificationPipeline"
+    ):
         learn_shortlist(classifier(), ["a"], ["a"])

@@ -4,14 +4,14 @@ import itertools
 
 import pytest
 
-from keras_transformer.tasks.labelling.spans import (
+from keras_transformer.tasks.token_classification.spans import (
     Span,
     find_problem,
     labels_of,
     span_metrics,
     spans_of,
 )
-from keras_transformer.tasks.labelling.task import scheme_of
+from keras_transformer.tasks.token_classification.task import scheme_of
 
 
 def all_spans(count, types=("X", "Y")):

@@ -3,6 +3,7 @@
 import functools
 import io
 import pathlib
+import shutil
 import types
 import weakref
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from documents import ROOT, unrun_examples
 from pipelines import speech_recognizer, tokenizer, write_run
 from searching import by_greedy
 
@@ -333,6 +335,17 @@ def test_evaluation_holds_recordings_in_memory_for_a_limited_time(monkeypatch, t
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return write_run(speech_recognizer(), tmp_path_factory.mktemp("run") / "run")
+
+
+@pytest.mark.slow
+def test_the_example_of_the_docstring_runs(run, tmp_path, monkeypatch):
+    shutil.copytree(run, tmp_path / "runs" / "morse_demo")
+    (tmp_path / "message.wav").write_bytes(encode_wav(RECORDINGS[0], RATE))
+    monkeypatch.chdir(tmp_path)
+    path = ROOT / "keras_transformer" / "tasks" / "speech_recognition" / "recognizer.py"
+    ((name, code),) = unrun_examples(path)
+    assert name == "SpeechRecognizer" and "runs/morse_demo" in code
+    exec(compile(code, str(path), "exec"), {})
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ IMAGES = [
 TASKS = {
     "classification": (pipelines.classifier, LINES),
     "embedding": (pipelines.embedder, LINES),
-    "token_classification": (pipelines.labeller, LINES),
+    "token_classification": (pipelines.token_classifier, LINES),
     "masked_language_modelling": (pipelines.filler, MASKED),
     "question_answering": (pipelines.answerer, PAIRS),
-    "image_classification": (pipelines.recognizer, IMAGES),
+    "image_classification": (pipelines.image_classifier, IMAGES),
 }
 SEARCHES = {
     "translation": (pipelines.translator, Greedy()),

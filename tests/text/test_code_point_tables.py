@@ -8,7 +8,7 @@ from reader_cases import members_of, vocabulary
 from test_tokenizers import LETTERS, learned
 
 from keras_transformer.export.litert.packed import pack, unpack
-from keras_transformer.tasks.classification.classifier import ClassificationCodec
+from keras_transformer.tasks.classification.pipeline import ClassificationCodec
 from keras_transformer.text.code_points import members, ranges_of
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.unicode_ranges import APART, NUMBERS, WHOLE

@@ -12,8 +12,8 @@ from marks import long, slow
 from reader_cases import answers, members_of, rows, texts, vocabulary
 from test_word_patterns import split
 
-from keras_transformer.tasks.classification.classifier import ClassificationCodec
-from keras_transformer.tasks.labelling.codec import LabellingCodec
+from keras_transformer.tasks.classification.pipeline import ClassificationCodec
+from keras_transformer.tasks.token_classification.codec import TokenClassificationCodec
 from keras_transformer.text import word_patterns
 from keras_transformer.text.code_points import CODE_POINTS
 
@@ -167,7 +167,7 @@ def test_words_are_labelled_as_in_python(name, tmp_path):
     """The label of a token here depends on its id."""
     program("node")
     tokenizer = vocabulary(name)
-    codec = LabellingCodec(tokenizer, 9, LABELS)
+    codec = TokenClassificationCodec(tokenizer, 9, LABELS)
     rows, rest = codec.encode(tf.constant(PLAIN))
     probabilities = tf.one_hot(rows["source"] % len(LABELS), len(LABELS))
     expected = codec.results(
@@ -178,7 +178,7 @@ def test_words_are_labelled_as_in_python(name, tmp_path):
     )
     found = call(
         "answer", files=written(members_of(tokenizer), tmp_path), texts=PLAIN, method="label",
-        metadata=metadata(codec, "labelling", (9,)),
+        metadata=metadata(codec, "token_classification", (9,)),
     )["result"]  # fmt: skip
     assert [row[:9] for _, row in found["sources"]] == [
         [*row, *[tokenizer.pad_id] * 9][:9] for row in rows["source"].numpy().tolist()
@@ -197,9 +197,24 @@ def test_a_model_for_something_else_is_refused(tmp_path):
     request = {"files": written(members_of(codec.tokenizer), tmp_path), "texts": ["a"]}
     for task, method, lengths, message in (
         ("translation", "classify", (9,), "This page cannot use a model for translation."),
-        ("labelling", "classify", (9,), "The model is for labelling, not for classification."),
-        ("classification", "label", (9,), "The model is for classification, not for labelling."),
-        ("labelling", "label", (8,), "The file has no signature for a single text: export it with"),
+        (
+            "token_classification",
+            "classify",
+            (9,),
+            "The model is for token_classification, not for classification.",
+        ),
+        (
+            "classification",
+            "label",
+            (9,),
+            "The model is for classification, not for token_classification.",
+        ),
+        (
+            "token_classification",
+            "label",
+            (8,),
+            "The file has no signature for a single text: export it with",
+        ),
     ):
         about = metadata(codec, task, lengths)
         answer = call("answer", metadata=about, method=method, **request)

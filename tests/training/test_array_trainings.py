@@ -16,7 +16,7 @@ from documents import ROOT, unrun_examples
 from marks import slow, slow_except
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
-from keras_transformer import ImageRecognizer, SeriesSimulator
+from keras_transformer import ImageClassificationPipeline, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.run import Run
@@ -47,7 +47,9 @@ def command(*arguments, data=b""):
 def test_a_run_is_self_contained(finished, kind):
     folder, figures = finished(kind)
     run, pipeline = Run(folder), open_run(folder)
-    assert type(pipeline) is {"image_classification": ImageRecognizer}.get(kind, SeriesSimulator)
+    assert type(pipeline) is {"image_classification": ImageClassificationPipeline}.get(
+        kind, SeriesSimulator
+    )
     assert not run.vocabulary()
     assert run.read_metrics() == figures
     assert figures["parameters"] == pipeline.model.count_params()
@@ -172,13 +174,13 @@ def test_an_unknown_label_is_reported_in_one_line(corpus, tmp_path):
 def test_paths_of_images_are_predicted(finished, corpus, tmp_path):
     folder = finished("image_classification")[0]
     paths = sorted((corpus / "validation").rglob("*.png"))
-    recognizer = ImageRecognizer.from_run(folder)
-    labels = recognizer([str(path) for path in paths])
+    image_classifier = ImageClassificationPipeline.from_run(folder)
+    labels = image_classifier([str(path) for path in paths])
     lines = "".join(f"{path}\n" for path in paths)
     assert command("predict", folder, data=lines.encode()).splitlines() == labels
-    assert recognizer([path.read_bytes() for path in paths], batch_size=2) == labels
-    arrays = [recognizer.size.read(path) for path in paths]
-    assert recognizer(arrays) == labels
+    assert image_classifier([path.read_bytes() for path in paths], batch_size=2) == labels
+    arrays = [image_classifier.size.read(path) for path in paths]
+    assert image_classifier(arrays) == labels
     (tmp_path / "paths.txt").write_text(lines)
     (tmp_path / "labels.txt").write_text("".join(f"{path.parent.name}\n" for path in paths))
     results = evaluate_files(folder, tmp_path / "paths.txt", tmp_path / "labels.txt")
@@ -210,18 +212,18 @@ def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, k
 
 
 def test_wrong_images_are_reported(finished):
-    recognizer = ImageRecognizer.from_run(finished("image_classification")[0])
+    image_classifier = ImageClassificationPipeline.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")
     with pytest.raises(
         ValueError, match="image 2: must have height x width x channels of 4 x 6 x 1"
     ):
-        recognizer([good, good[:, :3]])
+        image_classifier([good, good[:, :3]])
     with pytest.raises(ValueError, match="image 3: must be an array of uint8, from 0 to 255. Rec"):
-        recognizer([good, good, good / 255], batch_size=2)
+        image_classifier([good, good, good / 255], batch_size=2)
     with pytest.raises(ValueError, match="image 1: is not a readable PNG or JPEG image"):
-        recognizer([b"no image"])
+        image_classifier([b"no image"])
     with pytest.raises(ValueError, match="x.png: cannot be read: No such file or directory"):
-        recognizer("x.png")
+        image_classifier("x.png")
 
 
 def test_lines_of_a_series_are_predicted(finished, corpus):
@@ -379,8 +381,8 @@ def test_tasks_and_data_that_do_not_fit_are_reported_in_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "file", "folder"),
     [
-        ("image_classification", "images/recognizer.py", "runs/digits"),
-        ("time_series", "series/simulator.py", "runs/runoff"),
+        ("image_classification", "image_classification/pipeline.py", "runs/digits"),
+        ("time_series", "time_series/simulator.py", "runs/runoff"),
     ],
 )
 def test_the_examples_of_docstrings_run(

@@ -15,15 +15,15 @@ from marks import long, slow
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer import (
-    Classifier,
     LanguageModel,
     MaskedLanguageModel,
     MaskFiller,
     Summarizer,
+    TextClassificationPipeline,
     TextClassifier,
     TextGenerator,
+    TokenClassificationPipeline,
     TokenClassifier,
-    TokenLabeller,
     Translator,
 )
 from keras_transformer.tasks import TASKS, open_run
@@ -76,7 +76,7 @@ MORE = {
         "model": 'pooling = "attention"',
         "training": 'best_by = "accuracy"\nfinal_model = "best"',
     },
-    "labelling": {},
+    "token_classification": {},
     "language_modelling": {},
     "masked_language_modelling": {"training": "label_smoothing = 0.0"},
     # Some sources are longer than four tokens; no target is.
@@ -92,7 +92,7 @@ def line_of(kind, digits):
     text = "".join(map(str, digits))
     if kind == "classification":
         return f"{text}\t{LABELS[digits[0] % 3]}"
-    if kind == "labelling":
+    if kind == "token_classification":
         labels = ["B-ODD" if digit % 2 else "O" for digit in digits]
         return f"{' '.join(text)}\t{' '.join(labels)}"
     if kind == "summarization":
@@ -141,8 +141,8 @@ def table(folder):
 
 
 CLASSES = {
-    "classification": (TextClassifier, Classifier, "examples_seen"),
-    "labelling": (TokenClassifier, TokenLabeller, "labels_seen"),
+    "classification": (TextClassifier, TextClassificationPipeline, "examples_seen"),
+    "token_classification": (TokenClassifier, TokenClassificationPipeline, "labels_seen"),
     "language_modelling": (LanguageModel, TextGenerator, "tokens_seen"),
     "masked_language_modelling": (MaskedLanguageModel, MaskFiller, "tokens_seen"),
     "summarization": (None, Summarizer, "tokens_seen"),
@@ -154,7 +154,7 @@ CLASSES = {
     "kind",
     [
         long("classification"),
-        long("labelling"),
+        long("token_classification"),
         "language_modelling",
         slow("masked_language_modelling"),
         long("summarization"),
@@ -215,7 +215,7 @@ def test_the_best_accuracy_becomes_the_model(finished, corpus):
     assert (figures["best_update"], figures["model_update"]) == (best, best)
     assert figures["validation"]["accuracy"] == max(measured)
     texts, labels = columns(corpus, "classification")
-    classifier = Classifier.from_run(folder)
+    classifier = TextClassificationPipeline.from_run(folder)
     right = np.mean([ours == label for ours, label in zip(classifier(texts), labels, strict=True)])
     assert right == pytest.approx(max(measured), abs=1e-6)
     results = evaluate_split(folder, "validation")

@@ -19,9 +19,9 @@ class ClassificationTask(Task):
     unit = "examples"
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.classification.classifier import Classifier
+        from keras_transformer.tasks.classification.pipeline import TextClassificationPipeline
 
-        return Classifier
+        return TextClassificationPipeline
 
     def survey(self, rows, facts=None) -> Survey:
         """Returns the labels and sentences with their counts; see `count_labels`.
@@ -36,7 +36,7 @@ class ClassificationTask(Task):
         """Classifies texts and compares the predicted labels with the correct ones.
 
         Args:
-            pipeline: A `Classifier`.
+            pipeline: A `TextClassificationPipeline`.
             columns: List of texts, and list of their labels.
 
         Returns:

@@ -104,7 +104,7 @@ SENTENCES = [
 ]
 
 CONLL = (
-    b'[task]\nkind = "labelling"\n[data]\nsource = "conll"\ntrain = "a.conll"\n'
+    b'[task]\nkind = "token_classification"\n[data]\nsource = "conll"\ntrain = "a.conll"\n'
     b'validation = "b.conll"\n'
 )
 
@@ -125,8 +125,8 @@ LABELLED = [
     conll("a.conll must contain at least one sentence", b"\n"),
     conll("`column` must not be 0", b"a B-X\n", settings=CONLL + b"column = 0\n"),
     conll("provides words and labels: translation needs", b"a B-X\n",
-          settings=CONLL.replace(b"labelling", b"translation")),
-    conll("`training.subword_sampling` must be 0 for labelling", b"a B-X\n",
+          settings=CONLL.replace(b"token_classification", b"translation")),
+    conll("`training.subword_sampling` must be 0 for token_classification", b"a B-X\n",
           settings=CONLL + b"[training]\nsubword_sampling = 0.1\n"),
 ]  # fmt: skip
 

@@ -339,16 +339,16 @@ PICTURES = [np.full((4, 6, 1), 40 * number, "uint8") for number in range(4)]
 KINDS = {
     "classifier": pipelines.LINES,
     "embedder": pipelines.LINES,
-    "labeller": pipelines.LINES,
+    "token_classifier": pipelines.LINES,
     "filler": ["a <mask> runs", "the <mask> dog"],
     "generator": pipelines.LINES,
     "summarizer": pipelines.LINES,
-    "recognizer": PICTURES,
+    "image_classifier": PICTURES,
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", slow_except(KINDS, "recognizer", mark=long))
+@pytest.mark.parametrize("kind", slow_except(KINDS, "image_classifier", mark=long))
 def test_every_kind_of_model(kind, monkeypatch, tmp_path):
     monkeypatch.setattr(pipelines, "SIZES", {**pipelines.SIZES, "d_model": 64, "d_ff": 96})
     monkeypatch.setattr(pipelines, "translator", pipelines.translator.__wrapped__)

@@ -14,12 +14,12 @@ from pipelines import SIZES, with_larger_weights
 
 from keras_transformer import (
     Beam,
-    Classifier,
     ClassifierConfig,
+    TextClassificationPipeline,
     TextClassifier,
+    TokenClassificationPipeline,
     TokenClassifier,
     TokenClassifierConfig,
-    TokenLabeller,
 )
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -129,8 +129,8 @@ def letters():
 
 
 KINDS = {
-    "classify": (Classifier, TextClassifier, ClassifierConfig),
-    "label": (TokenLabeller, TokenClassifier, TokenClassifierConfig),
+    "classify": (TextClassificationPipeline, TextClassifier, ClassifierConfig),
+    "label": (TokenClassificationPipeline, TokenClassifier, TokenClassifierConfig),
 }
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from keras_transformer.tasks.labelling.spans import find_problem, words_of
+from keras_transformer.tasks.token_classification.spans import find_problem, words_of
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.conll import read_conll
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.tasks.labelling.spans import find_problem, labels_of, spans_of
+from keras_transformer.tasks.token_classification.spans import find_problem, labels_of, spans_of
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.entities import SENTENCES, draw_sentences
 

@@ -17,7 +17,7 @@ from keras_transformer.training.vocabulary import learn_vocabulary
 
 # These sample no tokens, or need a mask: their own tests of training test them.
 OTHERS = (
-    *("labelling", "question_answering", "masked_language_modelling"),
+    *("token_classification", "question_answering", "masked_language_modelling"),
     "speech_recognition",
 )
 KINDS = [name for name in TASKS if TASKS[name].texts and name not in OTHERS]

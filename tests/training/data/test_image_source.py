@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.installation import install_hint
-from keras_transformer.tasks.images.files import ImageSize
-from keras_transformer.tasks.images.task import ImageClassificationTask
+from keras_transformer.tasks.image_classification.files import ImageSize
+from keras_transformer.tasks.image_classification.task import ImageClassificationTask
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.images import stratified
 from keras_transformer.training.evaluate import read_columns

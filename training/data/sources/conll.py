@@ -6,7 +6,7 @@ part of a word.
 
 from pathlib import Path
 
-from keras_transformer.tasks.labelling.spans import (
+from keras_transformer.tasks.token_classification.spans import (
     CONVERTED,
     OUTSIDE,
     find_problem,

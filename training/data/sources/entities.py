@@ -7,7 +7,7 @@ names that are not spans.
 
 import babel
 
-from keras_transformer.tasks.labelling.spans import Span, labels_of
+from keras_transformer.tasks.token_classification.spans import Span, labels_of
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.data.sources.phrases import PhraseBook

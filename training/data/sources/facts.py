@@ -1,8 +1,9 @@
 """Generated passages of three facts, each with a question about one. Nothing is downloaded.
 
-The answers are phrases from Unicode's locale data (CLDR, through Babel), as in the labelling demo.
-Neither the name in a question nor the kind of fact is enough to find the answer: one of the other
-facts is about the same name, and one is of the same kind, but about another name.
+The answers are phrases from Unicode's locale data (CLDR, through Babel), as in the token
+classification demo. Neither the name in a question nor the kind of fact is enough to find the
+answer: one of the other facts is about the same name, and one is of the same kind, but about
+    another name.
 """
 
 from keras_transformer.training.data.sources.dice import Dice

@@ -47,7 +47,7 @@ const commands = {
     const model = {
       run(name, { source: { values } }) {
         sources.push([name, [...values]]);
-        const ids = metadata.task === "labelling" ? [...values] : [values.reduce((a, b) => a + b)];
+        const ids = metadata.task === "token_classification" ? [...values] : [values.reduce((a, b) => a + b)];
         const rows = ids.map((id) => [...Array(count).keys()].map((label) => Number(label === id % count)));
         return { probabilities: new Tensor(Float32Array.from(rows.flat())) };
       },

@@ -8,15 +8,15 @@ import numpy as np
 
 from keras_transformer.models.image_classifier import ImageClassifier
 from keras_transformer.tasks.attention import CLASS
-from keras_transformer.tasks.images.attention import ImageAttention, image_attention
-from keras_transformer.tasks.images.codec import ImageCodec, encoded_image
-from keras_transformer.tasks.images.files import ImageSize
+from keras_transformer.tasks.image_classification.attention import ImageAttention, image_attention
+from keras_transformer.tasks.image_classification.codec import ImageCodec, encoded_image
+from keras_transformer.tasks.image_classification.files import ImageSize
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tensors import Tensor
 
 
-class ImageRecognizer(SinglePass):
+class ImageClassificationPipeline(SinglePass):
     """A trained `ImageClassifier` in use.
 
     Args:
@@ -30,8 +30,8 @@ class ImageRecognizer(SinglePass):
         size: The `ImageSize` that images must have.
 
     Example:
-        from keras_transformer import ImageRecognizer
-        ImageRecognizer.from_run("runs/digits")(["seven.png"])
+        from keras_transformer import ImageClassificationPipeline
+        ImageClassificationPipeline.from_run("runs/digits")(["seven.png"])
     """
 
     task = "image_classification"

@@ -8,11 +8,11 @@ Install the package from a checkout of the repository, and run the example:
 
 ```sh
 pip install -e ".[plot]"
-python examples/token_labelling.py
+python examples/token_classification.py
 ```
 
-This page shows the output of one run; [the notebook](token_labelling.ipynb) has the same cells. The
-environment variable `EPOCHS` makes training shorter or longer.
+This page shows the output of one run; [the notebook](token_classification.ipynb) has the same
+cells. The environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]
@@ -231,6 +231,6 @@ differ: that makes this task far easier than names in newspapers.
 """
 ## Read next
 
-- [Token labelling](../labelling.md): subwords and files in CoNLL's format.
+- [Token classification](../token_classification.md): subwords and files in CoNLL's format.
 - [Layers in a Keras program](../layers.md#masks): the masks of this package and of Keras.
 """

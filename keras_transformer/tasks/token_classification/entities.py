@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.labelling.codec import Labelling, LabellingCodec
+from keras_transformer.tasks.token_classification.codec import (
+    TokenClassification,
+    TokenClassificationCodec,
+)
 from keras_transformer.tensors import Tensor
 
 BEFORE = "\"'([{<«‹„“‚‘¿¡「『（【《〈"
@@ -42,11 +45,12 @@ class Entity:
 
 
 @dataclasses.dataclass(frozen=True)
-class TextEntities(Labelling):
+class TextEntities(TokenClassification):
     """The entities of a text.
 
     Args:
-        labels, truncated, probabilities: See `Labelling`; the words are those of the tokenizer.
+        labels, truncated, probabilities: See `TokenClassification`; the words are those of the
+            tokenizer.
         entities: Tuple of `Entity`s, in the order of the text.
     """
 
@@ -59,15 +63,16 @@ class TextEntities(Labelling):
         return json.dumps(rows, ensure_ascii=False)
 
 
-class EntityCodec(LabellingCodec):
-    """A `LabellingCodec` whose results are the entities of raw texts if it is asked for `spans`.
+class EntityCodec(TokenClassificationCodec):
+    """A `TokenClassificationCodec` whose results are the entities of raw texts if it is asked for
+    `spans`.
 
     Args:
         tokenizer, max_length, labels: See `TextLabelCodec`.
 
     Attributes:
-        spans: Whether the results are `TextEntities` instead of the `Labelling`s of words that
-            white space separates.
+        spans: Whether the results are `TextEntities` instead of the `TokenClassification`s of
+            words that white space separates.
     """
 
     settings = ("spans",)
@@ -112,38 +117,38 @@ class EntityCodec(LabellingCodec):
         return {"source": ids.to_tensor(tokenizer.pad_id)}, rest
 
     def answers(self, outputs, rest) -> dict[str, Any]:
-        """Returns the answers of `LabellingCodec`; with `spans` also the places of the words."""
+        """Returns the answers for words; with `spans` also the places of the words."""
         added = {name: rest[name] for name in ("begins", "ends", "sentences") if self.spans}
         return {**super().answers(outputs, rest), **added}
 
     @classmethod
-    def results(cls, answers) -> list[Labelling]:
-        """Returns the `TextEntities` or the `Labelling` of each text."""
-        labellings, results = super().results(answers), []
+    def results(cls, answers) -> list[TokenClassification]:
+        """Returns the `TextEntities` or the `TokenClassification` of each text."""
+        classified, results = super().results(answers), []
         if "sentences" not in answers:
-            return labellings
-        for row, labelling in enumerate(labellings):
+            return classified
+        for row, result in enumerate(classified):
             places = zip(answers["begins"][row], answers["ends"][row], strict=True)
-            fields = labelling.labels, labelling.truncated, labelling.probabilities
-            found = _entities(labelling, answers["sentences"][row], list(places))
+            fields = result.labels, result.truncated, result.probabilities
+            found = _entities(result, answers["sentences"][row], list(places))
             results.append(TextEntities(*fields, entities=tuple(found)))
         return results
 
 
-def _entities(labelling, encoded, places):
+def _entities(result, encoded, places):
     """Yields the `Entity`s of a text.
 
     Args:
-        labelling: The `Labelling` of its words.
+        result: The `TokenClassification` of its words.
         encoded: The text in bytes.
         places: The first byte of each word and the byte after it.
     """
-    text, scores = encoded.decode("utf-8", "replace"), labelling.probabilities
+    text, scores = encoded.decode("utf-8", "replace"), result.probabilities
 
     def offset(byte):
         return len(encoded[:byte].decode("utf-8", "replace"))
 
-    for span in labelling.spans:
+    for span in result.spans:
         (start, after), (before, end) = (
             map(offset, places[word]) for word in (span.begin, span.end - 1)
         )

@@ -6,24 +6,30 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.labelling.spans import OUTSIDE, Span, span_metrics, spans_of, words_of
-from keras_transformer.tasks.labelling.words import encode_words
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
 from keras_transformer.tasks.single_pass.text_labels import TextLabelCodec
+from keras_transformer.tasks.token_classification.spans import (
+    OUTSIDE,
+    Span,
+    span_metrics,
+    spans_of,
+    words_of,
+)
+from keras_transformer.tasks.token_classification.words import encode_words
 from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
-class Labelling(Choice):
+class TokenClassification(Choice):
     """The labels that a model predicts for the words of a text.
 
     Args:
         labels: The most probable label of each of the W words; `O` for words beyond the model's
             limit.
         truncated: Whether there are words beyond the limit.
-        probabilities: Array `[W, C]`, float32, in the order of the labeller's labels; zeros for
+        probabilities: Array `[W, C]`, float32, in the order of the model's labels; zeros for
             words beyond the limit.
     """
 
@@ -57,7 +63,7 @@ class Labelling(Choice):
         return bool(np.all(top - second <= 2 * tolerance))
 
 
-class LabellingCodec(TextLabelCodec):
+class TokenClassificationCodec(TextLabelCodec):
     """Converts texts to inputs of a model, and its outputs to labels of words.
 
     Args:
@@ -94,13 +100,13 @@ class LabellingCodec(TextLabelCodec):
         return {"labels": labels, **named, "truncated": rest["truncated"]}
 
     @classmethod
-    def results(cls, answers) -> list[Labelling]:
-        """Returns a `Labelling` for each text."""
+    def results(cls, answers) -> list[TokenClassification]:
+        """Returns a `TokenClassification` for each text."""
         columns = (answers[name] for name in ("labels", "truncated", "probabilities"))
         results = []
         for names, cut, probabilities in zip(*columns, strict=True):
             labels = tuple(name.decode() for name in names if name)
-            results.append(Labelling(labels, bool(cut), probabilities[: len(labels)]))
+            results.append(TokenClassification(labels, bool(cut), probabilities[: len(labels)]))
         return results
 
     def guide(self, example) -> Guide:  # noqa: D102

@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from keras_transformer.fields import TokenLabels, Tokens
 from keras_transformer.fields.labels import NONE, WRONG
-from keras_transformer.tasks.labelling.words import encode_words
+from keras_transformer.tasks.token_classification.words import encode_words
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy
 from keras_transformer.training.tasks.task import TextTraining
 
 
-class LabellingTraining(TextTraining):
+class TokenClassificationTraining(TextTraining):
     """Training on texts and labels of their words with the smoothed cross-entropy of the labels.
 
     A batch is (tokens [B, S], labels [B, S]), int32. The first token of a word has the label of the

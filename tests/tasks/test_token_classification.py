@@ -1,4 +1,4 @@
-"""A token labeller in use: words and their tokens, the model's own labels, and its task."""
+"""A token classifier in use: words and their tokens, the model's own labels, and its task."""
 
 import functools
 
@@ -8,31 +8,31 @@ import tensorflow as tf
 from pipelines import SIZES, tokenizer, with_larger_weights
 
 from keras_transformer import (
-    Labelling,
+    TokenClassification,
+    TokenClassificationPipeline,
     TokenClassifier,
     TokenClassifierConfig,
-    TokenLabeller,
     WordPieceTokenizer,
 )
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.labelling.spans import Span, words_of
-from keras_transformer.tasks.labelling.words import encode_words
+from keras_transformer.tasks.token_classification.spans import Span, words_of
+from keras_transformer.tasks.token_classification.words import encode_words
 
 LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")
-TASK = TASKS["labelling"]
+TASK = TASKS["token_classification"]
 TEXTS = ["a cat", "the  big dog runs", "", "dog", " a big\tcat and", "\u200b dog", "é 字 x"]
 LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
 @functools.cache
-def labeller(max_length=None):
+def token_classifier(max_length=None):
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=LABELS)
     model = _model() if max_length else with_larger_weights(TokenClassifier(config))
-    return TokenLabeller(model, tokenizer(), max_length)
+    return TokenClassificationPipeline(model, tokenizer(), max_length)
 
 
 def _model():
-    return labeller().model
+    return token_classifier().model
 
 
 def pieces_by_hand(text):
@@ -94,7 +94,7 @@ def test_words_are_the_same_in_the_graph_and_in_python(white):
 
 
 def test_labels_are_the_most_probable_of_the_model(batch_size=64):
-    results = labeller().answer([*TEXTS, LONG], batch_size=batch_size)
+    results = token_classifier().answer([*TEXTS, LONG], batch_size=batch_size)
     assert len({label for result in results for label in result.labels}) > 2
     for text, result in zip([*TEXTS, LONG], results, strict=True):
         labels, probabilities, truncated = labels_by_hand(text)
@@ -103,39 +103,41 @@ def test_labels_are_the_most_probable_of_the_model(batch_size=64):
         np.testing.assert_allclose(result.probabilities, probabilities, rtol=0, atol=1e-5)
         assert result.text == " ".join(labels)
     assert results[-1].truncated and results[-1].labels[-1] == "O"
-    assert labeller()(TEXTS, batch_size=batch_size) == [result.text for result in results[:-1]]
+    assert token_classifier()(TEXTS, batch_size=batch_size) == [
+        result.text for result in results[:-1]
+    ]
 
 
 @pytest.mark.slow
 def test_a_lower_limit_truncates_more():
-    result = labeller(max_length=3).answer(["a cat and a dog"])[0]
+    result = token_classifier(max_length=3).answer(["a cat and a dog"])[0]
     labels, *_ = labels_by_hand("a cat and a dog", longest=3)
     assert result.truncated and list(result.labels) == labels
 
 
 def test_a_score_is_the_mean_over_the_words_that_were_read():
     probabilities = np.array([[0.5, 0.3, 0.2], [0.1, 0.8, 0.1], [0, 0, 0]], "float32")
-    result = Labelling(("O", "B-X", "O"), True, probabilities)
+    result = TokenClassification(("O", "B-X", "O"), True, probabilities)
     assert result.score == pytest.approx(np.log([0.5, 0.8]).mean(), abs=1e-6)
-    other = Labelling(("B-X", "B-X", "O"), True, probabilities[:, [1, 0, 2]])
+    other = TokenClassification(("B-X", "B-X", "O"), True, probabilities[:, [1, 0, 2]])
     assert result.score_of(other) == pytest.approx(np.log([0.3, 0.1]).mean(), abs=1e-5)
     assert result.spans == [Span(1, 2, "X")]
-    assert Labelling((), False, np.zeros((0, 3), "float32")).score == 0
+    assert TokenClassification((), False, np.zeros((0, 3), "float32")).score == 0
 
 
 def test_a_result_is_a_near_tie_only_if_every_different_word_is():
     close = np.array([[0.5, 0.49995, 0], [0.9, 0.1, 0]], "float32")
-    result = Labelling(("O", "O"), False, close)
-    assert result.is_tied(Labelling(("B-X", "O"), False, close), 1e-4)
-    assert not result.is_tied(Labelling(("B-X", "B-X"), False, close), 1e-4)
-    assert not result.is_tied(Labelling(("O",), False, close[:1]), 1e-4)
+    result = TokenClassification(("O", "O"), False, close)
+    assert result.is_tied(TokenClassification(("B-X", "O"), False, close), 1e-4)
+    assert not result.is_tied(TokenClassification(("B-X", "B-X"), False, close), 1e-4)
+    assert not result.is_tied(TokenClassification(("O",), False, close[:1]), 1e-4)
 
 
 # Task
 
 
 class Fixed:
-    """A fake labeller with known answers."""
+    """A fake token classifier with known answers."""
 
     labels = LABELS
 
@@ -144,7 +146,7 @@ class Fixed:
 
     def answer(self, texts):
         rows = [tuple(answer.split()) for answer in self.answers]
-        return [Labelling(row, False, np.zeros((len(row), 5))) for row in rows]
+        return [TokenClassification(row, False, np.zeros((len(row), 5))) for row in rows]
 
 
 def test_an_evaluation_has_metrics_of_spans_and_words():
@@ -223,7 +225,7 @@ def test_only_ascii_white_space_separates_labels():
         labels = ("O", "B-a\u00a0b")
 
         def answer(self, texts):
-            return [Labelling(tuple(row), False, np.ones((2, 2))) for row in references]
+            return [TokenClassification(tuple(row), False, np.ones((2, 2))) for row in references]
 
     assert TASK.evaluate(Echo(), [["x y"] * 2, labels])["span_f1"] == 100
     assert TASK.measure(Echo(), ["x y"] * 2, labels) == {"span_f1": 100}

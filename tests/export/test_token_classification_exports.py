@@ -1,4 +1,4 @@
-"""Exports of a token labeller give the run's labels and probabilities, from strings and ids."""
+"""Exports of a token classifier give the run's labels and probabilities, from strings and ids."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
-from keras_transformer import TokenClassifier, TokenClassifierConfig, TokenLabeller
+from keras_transformer import TokenClassificationPipeline, TokenClassifier, TokenClassifierConfig
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
@@ -16,39 +16,44 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.tasks.labelling.codec import Labelling, LabellingCodec
+from keras_transformer.tasks.token_classification.codec import (
+    TokenClassification,
+    TokenClassificationCodec,
+)
 
 TEXTS = ["in 3 days", "after 12 hours and 30 minutes", "weeks", "", "Grüße aus Köln", "x " * 40]
 LABELS = ("O", "B-X", "I-X", "B-Y")
 
 
 @pytest.fixture(scope="module")
-def labeller():
+def token_classifier():
     tokenizer = bpe_tokenizer()
     ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
     config = TokenClassifierConfig(
         vocab_size=tokenizer.vocab_size, **ids, num_layers=2, d_model=24, d_ff=40, num_heads=3,
         max_length=20, dropout=0.0, position="learned", labels=LABELS,
     )  # fmt: skip
-    return TokenLabeller(with_larger_weights(TokenClassifier(config)), tokenizer)
+    return TokenClassificationPipeline(with_larger_weights(TokenClassifier(config)), tokenizer)
 
 
 @pytest.fixture(scope="module")
-def version(labeller, tmp_path_factory):
+def version(token_classifier, tmp_path_factory):
     """The report of a SavedModel."""
-    path = tmp_path_factory.mktemp("labeller")
-    return export_saved_model(labeller, path, TEXTS)
+    path = tmp_path_factory.mktemp("token_classifier")
+    return export_saved_model(token_classifier, path, TEXTS)
 
 
 @pytest.fixture(scope="module")
-def file(labeller, tmp_path_factory):
+def file(token_classifier, tmp_path_factory):
     """The report of a .tflite file."""
-    return export_file(labeller, tmp_path_factory.mktemp("labeller") / "x.tflite", "none")
+    return export_file(
+        token_classifier, tmp_path_factory.mktemp("token_classifier") / "x.tflite", "none"
+    )
 
 
-def export_file(labeller, path, quantize):
+def export_file(token_classifier, path, quantize):
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
-    return export_litert(labeller, path, TEXTS, quantize, **options)
+    return export_litert(token_classifier, path, TEXTS, quantize, **options)
 
 
 def assert_same(results, expected):
@@ -59,8 +64,8 @@ def assert_same(results, expected):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
-    expected = labeller.answer(TEXTS)
+def test_files_give_the_labels_of_the_run(token_classifier, version, file, tmp_path):
+    expected = token_classifier.answer(TEXTS)
     assert len({label for result in expected for label in result.labels}) > 2
     assert expected[-1].truncated and len(expected[-1].labels) == 40
     assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
@@ -70,13 +75,13 @@ def test_files_give_the_labels_of_the_run(labeller, version, file, tmp_path):
         f"label_{batch}x{length}" for batch in (1, 3) for length in (7, 20)
     }
     assert loaded.metadata["labels"] == list(LABELS) and "first token" in loaded.metadata["source"]
-    assert export_file(labeller, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
+    assert export_file(token_classifier, tmp_path / "x.tflite", "int8")["bytes"] < file["bytes"]
 
 
 @pytest.mark.slow
-def test_the_session_loader_labels_words_and_tokens(labeller, version):
-    expected = labeller.answer(TEXTS[:2])
-    inputs, rest = labeller.codec.encode(tf.constant(TEXTS[:2]))
+def test_the_session_loader_labels_words_and_tokens(token_classifier, version):
+    expected = token_classifier.answer(TEXTS[:2])
+    inputs, rest = token_classifier.codec.encode(tf.constant(TEXTS[:2]))
     with SessionModel(version["path"]) as model:
         answer = model.run("serving_default", sentences=TEXTS[:2])
         pieces = model.run("tokens", source=inputs["source"])
@@ -109,13 +114,13 @@ def test_rows_of_wrong_ids_have_no_label(file):
 
 
 @pytest.mark.slow
-def test_predict_opens_the_files(labeller, version, file, tmp_path):
+def test_predict_opens_the_files(token_classifier, version, file, tmp_path):
     lines = tmp_path / "in.txt"
     lines.write_text("\n".join(TEXTS) + "\n")
     for model in (version["path"], file["path"]):
         done = CliRunner().invoke(cli, ["predict", str(model), "--input", str(lines)])
         assert done.exit_code == 0, done.stderr
-        assert done.stdout.splitlines() == labeller(TEXTS)
+        assert done.stdout.splitlines() == token_classifier(TEXTS)
         assert done.stderr.count("line 6: longer than the model's limit") == 1
         counts = [len(line.split()) for line in done.stdout.splitlines()]
         assert counts == [len(text.split()) for text in TEXTS]
@@ -130,11 +135,11 @@ def test_the_readme_names_labels_and_axes(version):
 
 
 def labelled(labels, *rows, truncated=False):
-    return Labelling(tuple(labels.split()), truncated, np.array(rows, "float32"))
+    return TokenClassification(tuple(labels.split()), truncated, np.array(rows, "float32"))
 
 
-def test_the_comparison_of_a_labeller():
-    codec = LabellingCodec(bpe_tokenizer(), 20, LABELS)
+def test_the_comparison_of_a_token_classifier():
+    codec = TokenClassificationCodec(bpe_tokenizer(), 20, LABELS)
     ours = [labelled("O B-X", [0.4, 0.39997, 0.2, 0], [0, 1, 0, 0])]
 
     def judge(answer, *quantize, **options):
@@ -157,11 +162,13 @@ def test_the_comparison_of_a_labeller():
 
 
 @pytest.mark.slow
-def test_a_file_returns_the_entities_of_the_run(labeller, file, tmp_path):
+def test_a_file_returns_the_entities_of_the_run(token_classifier, file, tmp_path):
     texts = ["in 3 days, weeks", "Grüße  aus\tKöln!", ""]
     loaded = LiteRTSinglePass(file["path"])
     loaded = loaded.with_settings(spans=True)
-    for result, wanted in zip(loaded.answer_batch(texts), labeller.entities(texts), strict=True):
+    for result, wanted in zip(
+        loaded.answer_batch(texts), token_classifier.entities(texts), strict=True
+    ):
         places = [(one.label, one.start, one.end) for one in result.entities]
         assert places == [(one.label, one.start, one.end) for one in wanted.entities]
     source = tmp_path / "in.txt"

@@ -6,7 +6,8 @@ from typing import Any
 
 from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.tasks.class_labels import SHOWN, described_labels
-from keras_transformer.tasks.labelling.spans import (
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
+from keras_transformer.tasks.token_classification.spans import (
     OUTSIDE,
     SCHEMES,
     find_problem,
@@ -15,20 +16,19 @@ from keras_transformer.tasks.labelling.spans import (
     span_metrics,
     words_of,
 )
-from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 
-class LabellingTask(Task):
+class TokenClassificationTask(Task):
     """Token classification of the words of a text by a `TokenClassifier`.
 
     Words are separated by spaces, and so are their labels, one for each word. The labels are those
     of the training data, in the scheme that `scheme_of` finds.
     """
 
-    name = "labelling"
+    name = "token_classification"
     columns = ("words", "labels")
     texts = {"source": ("words",)}
-    training = "keras_transformer.training.tasks.labelling:LabellingTraining"
+    training = "keras_transformer.training.tasks.token_classification:TokenClassificationTraining"
     config_class = TokenClassifierConfig
     metrics = {
         "loss": LOSS,
@@ -38,9 +38,11 @@ class LabellingTask(Task):
     unit = "labels"
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.labelling.labeller import TokenLabeller
+        from keras_transformer.tasks.token_classification.pipeline import (
+            TokenClassificationPipeline,
+        )
 
-        return TokenLabeller
+        return TokenClassificationPipeline
 
     def survey(self, rows, facts=None) -> Survey:
         """Returns the labels, first `O`, then those of each type, and sentences with their counts.
@@ -76,7 +78,7 @@ class LabellingTask(Task):
         """Labels texts and compares the predicted spans with the correct ones.
 
         Args:
-            pipeline: A `TokenLabeller`.
+            pipeline: A `TokenClassificationPipeline`.
             columns: List of texts, and list of their labels.
 
         Returns:

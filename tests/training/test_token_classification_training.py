@@ -1,4 +1,4 @@
-"""Training of token labelling: the tokens that count, and wrong examples."""
+"""Training of token classification: the tokens that count, and wrong examples."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ NAMES = ["O B-X I-X", "B-X O", "O O", "B-X"]
 
 def training():
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=LABELS)
-    return training_class(TASKS["labelling"])(tokenizer(), config)
+    return training_class(TASKS["token_classification"])(tokenizer(), config)
 
 
 def corpus(texts=TEXTS, names=NAMES):

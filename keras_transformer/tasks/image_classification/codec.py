@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.images.files import SUFFIXES, ImageSize, encode_png, read_bytes
+from keras_transformer.tasks.image_classification.files import (
+    SUFFIXES,
+    ImageSize,
+    encode_png,
+    read_bytes,
+)
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tensors import Tensor

@@ -45,7 +45,7 @@ class ClassificationCodec(TextLabelCodec):
         )
 
 
-class Classifier(TextLabelPass):
+class TextClassificationPipeline(TextLabelPass):
     """A trained `TextClassifier` with its tokenizer.
 
     Args:
@@ -60,8 +60,8 @@ class Classifier(TextLabelPass):
             together.
 
     Example:
-        from keras_transformer import Classifier
-        Classifier.from_run("runs/sst2")(["one long string of cliches"])
+        from keras_transformer import TextClassificationPipeline
+        TextClassificationPipeline.from_run("runs/sst2")(["one long string of cliches"])
     """
 
     task = "classification"

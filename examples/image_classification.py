@@ -8,11 +8,11 @@ Install the package from a checkout of the repository, and run the example:
 
 ```sh
 pip install -e ".[plot,digits]"
-python examples/images.py
+python examples/image_classification.py
 ```
 
-This page shows the output of one run; [the notebook](images.ipynb) has the same cells. The
-environment variable `EPOCHS` makes training shorter or longer.
+This page shows the output of one run; [the notebook](image_classification.ipynb) has the same
+cells. The environment variable `EPOCHS` makes training shorter or longer.
 """
 
 # %% [markdown]
@@ -150,6 +150,7 @@ percent, so small differences mean nothing.
 """
 ## Read next
 
-- [Image classification](../images.md): train on folders of images from the command line.
+- [Image classification](../image_classification.md): train on folders of images from the command
+  line.
 - [Plots](../plots.md#attention): draw what the class token attends to.
 """

@@ -20,9 +20,11 @@ class ImageClassificationTask(Task):
     unused = ("vocabulary", "training.subword_sampling", "training.validate_sentences")
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.images.recognizer import ImageRecognizer
+        from keras_transformer.tasks.image_classification.pipeline import (
+            ImageClassificationPipeline,
+        )
 
-        return ImageRecognizer
+        return ImageClassificationPipeline
 
     def survey(self, rows, facts=None) -> Survey:
         """Returns the labels, and the height, width and channels of the images.
@@ -44,7 +46,7 @@ class ImageClassificationTask(Task):
         """Classifies images and compares the predicted labels with the correct ones.
 
         Args:
-            pipeline: An `ImageRecognizer`.
+            pipeline: An `ImageClassificationPipeline`.
             columns: List of images or of paths of their files, and list of their labels.
 
         Returns:

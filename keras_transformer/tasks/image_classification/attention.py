@@ -28,27 +28,27 @@ class ImageAttention:
     truncated: bool = False
 
 
-def image_attention(recognizer, image) -> ImageAttention:
+def image_attention(image_classifier, image) -> ImageAttention:
     """Returns the `ImageAttention` of a model for an image.
 
     Args:
-        recognizer: An `ImageRecognizer` whose model has a class token.
+        image_classifier: An `ImageClassificationPipeline` whose model has a class token.
         image: A path, the bytes of a file, or an array `[H, W, C]` of uint8.
 
     Raises:
         ValueError: If the model has no class token, or the image cannot be read.
     """
-    model = recognizer.model
+    model = image_classifier.model
     if not model.config.has_class_token:
         raise ValueError(
             "the model must have a class token whose attention can be shown: "
             f'`pooling = "class"`. Received: pooling={model.config.pooling!r}.'
         )
-    pixels = recognizer.read(image)
+    pixels = image_classifier.read(image)
     weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
     first = model.config.leading_tokens
     layers = np.stack(
         [tf.cast(weight, tf.float32).numpy()[0, :, 0, first:] for weight in weights.values()]
     )  # [layers, heads, R * Q], of the class token
     patches = layers.reshape(*layers.shape[:2], *model.config.grid)
-    return ImageAttention(pixels, recognizer([image])[0], patches)
+    return ImageAttention(pixels, image_classifier([image])[0], patches)

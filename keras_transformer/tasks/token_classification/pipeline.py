@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from keras_transformer.checks import check_flag
 from keras_transformer.models.token_classifier import TokenClassifier
-from keras_transformer.tasks.labelling.entities import EntityCodec, TextEntities
 from keras_transformer.tasks.single_pass.text_labels import TextLabelPass
 from keras_transformer.tasks.strings import check_sentences
+from keras_transformer.tasks.token_classification.entities import EntityCodec, TextEntities
 
 
-class TokenLabeller(TextLabelPass):
+class TokenClassificationPipeline(TextLabelPass):
     """A trained `TokenClassifier` with its tokenizer.
 
     Args:
@@ -24,7 +24,7 @@ class TokenLabeller(TextLabelPass):
             together.
     """
 
-    task = "labelling"
+    task = "token_classification"
     model_class = TokenClassifier
     output = "labels"
     codec_class = EntityCodec

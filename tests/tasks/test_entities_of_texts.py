@@ -13,12 +13,12 @@ from pipelines import SIZES, tokenizer
 from keras_transformer import (
     ByteBPETokenizer,
     Entity,
+    TokenClassificationPipeline,
     TokenClassifier,
     TokenClassifierConfig,
-    TokenLabeller,
     WordPieceTokenizer,
 )
-from keras_transformer.tasks.labelling.entities import EntityCodec
+from keras_transformer.tasks.token_classification.entities import EntityCodec
 from keras_transformer.text.bert_normalizer import BertNormalizer
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
@@ -117,16 +117,16 @@ def test_words_of_bytes_have_offsets_in_characters():
 
 
 @functools.cache
-def labeller():
+def token_classifier():
     config = TokenClassifierConfig(vocab_size=30, **SIZES, labels=LABELS)
-    return TokenLabeller(TokenClassifier(config), tokenizer())
+    return TokenClassificationPipeline(TokenClassifier(config), tokenizer())
 
 
-def test_a_labeller_returns_the_entities_of_texts():
+def test_a_token_classifier_returns_the_entities_of_texts():
     texts = ["a cat, runs.", "", "the big dog"]
-    results = labeller().entities(texts)
+    results = token_classifier().entities(texts)
     for text, result in zip(texts, results, strict=True):
-        assert result.labels == labeller().answer([text])[0].labels  # the same tokens
+        assert result.labels == token_classifier().answer([text])[0].labels  # the same tokens
         assert all(isinstance(one, Entity) for one in result.entities)
         assert all(one.text == text[one.start : one.end] != "" for one in result.entities)
     assert any(result.entities for result in results)
@@ -134,7 +134,7 @@ def test_a_labeller_returns_the_entities_of_texts():
 
 def test_the_setting_is_a_flag():
     with pytest.raises(TypeError, match="`spans` must be True or False"):
-        labeller().with_settings(spans="yes")
+        token_classifier().with_settings(spans="yes")
 
 
 def test_a_codec_without_the_setting_labels_the_words_between_spaces():
