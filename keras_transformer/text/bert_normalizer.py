@@ -80,14 +80,16 @@ def _changes(options):
     removed, spaces, punctuation = (members(r) for r in (REMOVED, SPACES, PUNCTUATION))
     chinese = members(CHINESE) if options.handle_chinese_chars else frozenset()
     spelled = _speller(options)
-    changes = {}
+    respelled = punctuation | chinese | members(MARKS) | members((a, b) for a, b, _ in LOWERCASE)
+    removed = removed.difference(SURROGATES) if options.clean_text else frozenset()
+    changes = dict.fromkeys(removed, ())
     for point in range(CODE_POINTS):
-        if point in SURROGATES:
+        if point in changes or point in SURROGATES:
             continue
-        if options.clean_text and point in removed:
-            changes[point] = ()
-        elif point in spaces:
+        if point in spaces:
             changes[point] = (SPACE,)
+        elif point not in respelled and _is_plain(chr(point)):
+            continue
         else:
             around = (SPACE,) * (point in chinese)
             sequence = around
@@ -97,6 +99,11 @@ def _changes(options):
             if sequence != (point,):
                 changes[point] = sequence
     return changes
+
+
+def _is_plain(letter):
+    """Returns whether a letter has neither a lower case nor accents of its own."""
+    return letter == letter.lower() and unicodedata.is_normalized("NFD", letter)
 
 
 def _speller(options):

@@ -1,6 +1,7 @@
 """Reference of all settings, made from the schema for a terminal and for `docs/settings.md`."""
 
 import difflib
+import functools
 import inspect
 import textwrap
 
@@ -122,8 +123,13 @@ def _model_tables():
     return result
 
 
+@functools.cache
+def _schema(model):
+    return model.model_json_schema()
+
+
 def _table(name, model, heading, kind="", about=None, chosen=None):
-    schema = model.model_json_schema()
+    schema = _schema(model)
     required = schema.get("required", ())
     fields = sorted(schema["properties"].items(), key=lambda item: "const" not in item[1])
     free = getattr(model, "may_change", ())

@@ -142,7 +142,7 @@ def test_the_seed_determines_the_phrases(book, phrases):
 
 
 def test_ambiguous_words_are_left_out():
-    words = Words(Locale("en"), Locale("de"))
+    words = Words.of(Locale("en"), Locale("de"))
     names = [pair for pool in (words.countries, words.languages) for pair in pool]
     assert len(dict(names)) == len(set(names))
     assert ("Georgia", "Georgien") in words.countries
@@ -155,7 +155,7 @@ def test_ambiguous_words_are_left_out():
 
 
 def test_amounts_are_in_current_currencies():
-    currencies = Words(Locale("en"), Locale("de")).currencies
+    currencies = Words.of(Locale("en"), Locale("de")).currencies
     names = {numbers.get_currency_name(code, locale="en") for code in currencies}
     assert {"Euro", "US Dollar", "Japanese Yen", "Swiss Franc"} <= names
     assert not {"German Mark", "French Franc"} & names

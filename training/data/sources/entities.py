@@ -51,7 +51,7 @@ class Entities:
 
     def __init__(self, dice):
         locales = babel.Locale.parse("en"), babel.Locale.parse("de")
-        self._dice, self._book, self._words = dice, PhraseBook(*locales), Words(*locales)
+        self._dice, self._book, self._words = dice, PhraseBook(*locales), Words.of(*locales)
         units = self._words.units
         self._durations = [unit for unit in units if unit.startswith("duration-")]
         self._measures = [unit for unit in units if unit not in self._durations]

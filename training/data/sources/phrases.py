@@ -55,7 +55,7 @@ class PhraseBook:
 
     def __init__(self, source, target):
         self._locales = source, target
-        self._words = words = Words(source, target)
+        self._words = words = Words.of(source, target)
         pools = (words.countries,) * 6 + (words.languages,) * 7 + (words.weekdays, words.months)
         self._pools = [pool for pool in pools if pool]
         self._denominators = [unit for unit in _DENOMINATORS if unit in words.units]

@@ -40,7 +40,7 @@ class Reports:
 
     def __init__(self):
         self._locale = babel.Locale(LOCALE)
-        self._words = Words(self._locale, self._locale)
+        self._words = Words.of(self._locale, self._locale)
         self._others = (
             (OTHER_PLACE, self.place), (OTHER_PRICE, self.price), (OTHER_DAY, self.day),
             (LANGUAGE, self.language), (WEIGHT, self.weight),

@@ -43,6 +43,12 @@ class Words:
         money = functools.partial(numbers.format_currency, format_type="name")
         self.currencies = self._amounts(money, in_use & set(source.currencies), meanings)
 
+    @classmethod
+    @functools.lru_cache(maxsize=4)
+    def of(cls, source, target) -> "Words":
+        """Returns the words of two locales; collecting them takes a third of a second, once."""
+        return cls(source, target)
+
     def known(self, keys, attribute) -> list:
         """Returns a list of the keys that an attribute has in both locales."""
         return [key for key in keys if all(key in getattr(one, attribute) for one in self._locales)]
