@@ -1,6 +1,7 @@
 """Options of everything that answers: names that Python and the command line share, their error."""
 
 LANGUAGES = ("source_language", "target_language")
+SUBTITLES = ("srt", "vtt")  # suffixes of files
 
 
 class OptionError(ValueError):

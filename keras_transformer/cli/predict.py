@@ -26,7 +26,7 @@ from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
-from keras_transformer.tasks.speech_recognition.subtitles import FORMATS as SUBTITLES
+from keras_transformer.options import SUBTITLES
 from keras_transformer.text.lines import require_regular
 
 # Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`. No model reads the last
@@ -211,7 +211,6 @@ def predict(
     answer and a warning. In a time series, a bad line is an error, because later answers depend on
     it; its block of 2,048 lines then gets no answers.
     """
-    from keras_transformer.cli.subtitles import write_subtitles
     from keras_transformer.opening.lines import LineFormat
     from keras_transformer.opening.stream import answer_stream
 
@@ -260,6 +259,8 @@ def predict(
         bounds = None if shard is None else shard.bounds(_count(source))
         how = {"batch_size": batch_size, "strict": strict, "bounds": bounds}
         if subtitles:
+            from keras_transformer.cli.subtitles import write_subtitles
+
             write_subtitles(search, lines, target, output, warn, subtitles, **how)
             return
         with _progress(lines, target, source, files, bounds) as progress:

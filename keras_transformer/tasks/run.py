@@ -90,11 +90,11 @@ class Run:
         """
         from keras_transformer.config import OldConfigurationError
         from keras_transformer.models.model import ConfiguredModel
-        from keras_transformer.registration import import_models
 
         self._require(self.model)
-        import_models()
+        task = self.task()
         try:
+            self._register(task)
             model = keras.saving.load_model(self.model, compile=False)
         except (PermissionError, MemoryError):
             raise
@@ -123,17 +123,32 @@ class Run:
         Returns `None` if there is no readable model of this package; `load_model` then raises an
         error that explains the cause.
         """
-        from keras_transformer.registration import import_models
-
         try:
-            with zipfile.ZipFile(self.model) as archive:
-                content = json.loads(archive.read("config.json"))
-            import_models()
-            kind = keras.saving.get_registered_object(content["registered_name"])
-            config = kind.config_class.from_dict(content["config"]["config"])
+            kind, content = self._register(self.task())
+            config = kind.config_class.from_dict(content["config"])
             return self.configure(config)
         except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, AttributeError):
             return None
+
+    def _register(self, task):
+        """Imports the model's class, which registers it with Keras.
+
+        Args:
+            task: Name of the task that is imported first. Others are imported as long as none has
+                a model of this class.
+
+        Returns:
+            The class, or `None` if it is unknown, and its configuration in the `.keras` file.
+        """
+        from keras_transformer.tasks import TASKS
+
+        with zipfile.ZipFile(self.model) as archive:
+            content = json.loads(archive.read("config.json"))
+        for name in sorted(TASKS, key=lambda name: name != task):  # stable: `task` first
+            if keras.saving.get_registered_object(content["registered_name"]) is not None:
+                break
+            TASKS[name].pipeline_class()
+        return keras.saving.get_registered_object(content["registered_name"]), content["config"]
 
     def task(self) -> str | None:
         """Returns the name of the task in the run's settings; `None` if they name none.

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 from conformance.rows import ROWS, inputs_of, random_model
 
+from keras_transformer import *  # noqa: F403  registers all layers and models
 from keras_transformer.models.heads.spans import OUTSIDE
 
 RATE = 0.1

@@ -8,6 +8,8 @@ import sys
 import pytest
 from pipelines import translator, write_run
 
+from keras_transformer.tasks import TASKS
+
 SIZE = 23  # of the beam; no other number of the model and the sentence is equal
 MOST_FILES = 106  # 57 of them are layers, models, their configurations and values of these
 MOST_WITH_BEAM = 10
@@ -37,6 +39,17 @@ def test_few_files_translate_a_sentence(files):
     assert "keras_transformer/decoding/beam.py" in files["executed"]
     assert len(files["executed"]) <= MOST_FILES, files["executed"]
     assert not [name for name in files["executed"] if name.startswith(("training/", "export/"))]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_no_module_of_another_task_is_imported(files):
+    parts = [name.split(".") for name in files["modules"]]
+    tasks = {name[2] for name in parts if name[1:2] == ["tasks"] and len(name) > 2}
+    assert "translation" in tasks and not tasks & {*TASKS} - {"translation"}
+    models = {name[2] for name in parts if name[1:2] == ["models"] and len(name) > 2}
+    others = {"classifier", "embedder", "language_model", "span_predictor", "speech_transformer"}
+    assert "transformer" in models and not models & others
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Runs a command and writes which files execute functions, and which of them hold the beam.
+"""Runs a command; writes which files execute functions, which hold the beam, and all modules.
 
     python traced_command.py RESULT SIZE ARGUMENTS...
 
@@ -59,5 +59,6 @@ try:
     cli(arguments, standalone_mode=False)
 finally:
     sys.setprofile(None)
-files = {"executed": executed, "beams": beams, "sizes": sizes}
+modules = {name for name in sys.modules if name.partition(".")[0] == "keras_transformer"}
+files = {"executed": executed, "beams": beams, "sizes": sizes, "modules": modules}
 pathlib.Path(result).write_text(json.dumps({key: sorted(files[key]) for key in files}))

@@ -6,7 +6,6 @@ import zipfile
 
 import keras
 import pytest
-from marks import long
 from support import small_config
 
 from keras_transformer import Run, Transformer, TransformerConfig, Translator
@@ -161,13 +160,3 @@ def test_metrics_are_added_and_replaced(tmp_path):
     run.update_metrics(bleu=2.0, chrf=3.0)
     assert json.loads(run.metrics.read_text()) == {"bleu": 2.0, "parameters": 7, "chrf": 3.0}
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.json"]
-
-
-@pytest.mark.parametrize("order", [long("keras")])
-def test_keras_knows_the_models_whoever_imports_it_first(order):
-    """TensorFlow finds Keras without importing it."""
-    code = "import keras_transformer, importlib.util; importlib.util.find_spec('keras')"
-    code += f"\nimport {order}\nname = 'keras_transformer>Transformer'"
-    code += "\nassert name in keras.saving.get_custom_objects(), 'not registered'"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-500:]

@@ -4,6 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator
 
+from keras_transformer.options import SUBTITLES
 from keras_transformer.tasks.speech_recognition.segments import Segment
 
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # of WebVTT, in whose texts "-->" is an error
@@ -20,7 +21,8 @@ def subrip(segments: Iterable[Segment]) -> str:
         segments: The segments of a `Transcript`. Those without text are left out.
 
     Example:
-        >>> from keras_transformer.tasks.speech_recognition.segments import Segment
+        >>> from keras_transformer.options import SUBTITLES
+    from keras_transformer.tasks.speech_recognition.segments import Segment
         >>> from keras_transformer.tasks.speech_recognition.subtitles import subrip
         >>> print(subrip([Segment(0.0, 2.5, "Good morning.")]))
         1
@@ -51,7 +53,7 @@ def webvtt(segments: Iterable[Segment]) -> str:
     return "\n".join(["WEBVTT\n", *cues])
 
 
-FORMATS = {"srt": subrip, "vtt": webvtt}  # by the suffix of files
+FORMATS = dict(zip(SUBTITLES, (subrip, webvtt), strict=True))
 
 
 def _cues(segments) -> Iterator[Segment]:
