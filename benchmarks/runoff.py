@@ -34,7 +34,7 @@ CONCEPTUAL = "CemaNeige-GR4J"
 
 def metrics_of(observed, simulated):
     """Returns KGE' and NSE over the days with a known discharge."""
-    from keras_transformer.tasks.time_series.efficiency import kling_gupta, nash_sutcliffe
+    from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
 
     known = np.isfinite(observed)
     return {
@@ -126,7 +126,7 @@ def middle_run(report, split):
 def draw(folder, settings, split, path, title):
     """Draws the hydrograph of a run."""
     from keras_transformer.plots.figure import save_figure
-    from keras_transformer.plots.hydrograph import hydrograph_figure
+    from keras_transformer.tasks.time_series.plots import hydrograph_figure
 
     inputs, observed = read_split(settings, split)
     figure = hydrograph_figure(

@@ -134,7 +134,7 @@ class Case:
     @functools.cached_property
     def calibrated(self):
         """Parameters of the conceptual model, and the weather for which they were calibrated."""
-        from keras_transformer.tasks.time_series.efficiency import kling_gupta
+        from keras_transformer.tasks.time_series.metrics import kling_gupta
 
         weather, observed = read_split(settings_of("lstm", 1, self.overrides), "train")
         known = np.isfinite(observed)

@@ -40,7 +40,7 @@ import keras
 import numpy as np
 
 from keras_transformer import EncoderBlock, SeriesEmbedding
-from keras_transformer.plots.hydrograph import hydrograph_figure
+from keras_transformer.tasks.time_series.plots import hydrograph_figure
 
 # %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 12))

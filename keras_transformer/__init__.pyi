@@ -51,8 +51,8 @@ from .positions import (
     sinusoids as sinusoids,
 )
 from .layers.inputs.embedding import PositionalEmbedding as PositionalEmbedding
-from .layers.inputs.patches import PatchEmbedding as PatchEmbedding
-from .layers.inputs.series import SeriesEmbedding as SeriesEmbedding
+from .tasks.image_classification.layers import PatchEmbedding as PatchEmbedding
+from .tasks.time_series.layers import SeriesEmbedding as SeriesEmbedding
 from .tasks.speech_recognition.layers import (
     FrameEmbedding as FrameEmbedding,
     FrameMask as FrameMask,
@@ -61,15 +61,15 @@ from .layers.blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBl
 from .layers.blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
 from .models.transformer import Transformer as Transformer
 from .tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
-from .models.snow import SnowAccount as SnowAccount
-from .models.language_model import LanguageModel as LanguageModel
-from .models.masked_language_model import MaskedLanguageModel as MaskedLanguageModel
-from .models.classifier import TextClassifier as TextClassifier
-from .models.embedder import TextEmbedder as TextEmbedder
-from .models.token_classifier import TokenClassifier as TokenClassifier
-from .models.image_classifier import ImageClassifier as ImageClassifier
-from .models.series_regressor import SeriesRegressor as SeriesRegressor
-from .models.span_predictor import SpanPredictor as SpanPredictor
+from .tasks.time_series.snow import SnowAccount as SnowAccount
+from .tasks.language_modelling.model import LanguageModel as LanguageModel
+from .tasks.masked_language_modelling.model import MaskedLanguageModel as MaskedLanguageModel
+from .tasks.classification.model import TextClassifier as TextClassifier
+from .tasks.embedding.model import TextEmbedder as TextEmbedder
+from .tasks.token_classification.model import TokenClassifier as TokenClassifier
+from .tasks.image_classification.model import ImageClassifier as ImageClassifier
+from .tasks.time_series.model import SeriesRegressor as SeriesRegressor
+from .tasks.question_answering.model import SpanPredictor as SpanPredictor
 from .decoding import (
     Beam as Beam,
     BestPath as BestPath,

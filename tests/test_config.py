@@ -16,9 +16,9 @@ from keras_transformer import (
     TransformerConfig,
 )
 from keras_transformer.config import OldConfigurationError
-from keras_transformer.config.recurrent import RecurrentConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.positions import Sinusoidal
+from keras_transformer.tasks.time_series.recurrent import RecurrentConfig
 
 # Table 3, column "params", in millions. Rows A, D and E give no number: the base model's 65
 # applies.

@@ -68,7 +68,7 @@ def attention(model, sentence, output, layers, kind, html) -> None:
     from keras_transformer.cli.opened import open_attention
     from keras_transformer.plots.attention import attention_figure, choose
     from keras_transformer.plots.attention_page import save_page
-    from keras_transformer.plots.image_attention import image_attention_figure
+    from keras_transformer.tasks.image_classification.plots import image_attention_figure
     from keras_transformer.tasks.speech_recognition.plots import speech_attention_figure
 
     if output is None and html is None:

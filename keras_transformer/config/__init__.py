@@ -2,7 +2,10 @@
 
 from keras_transformer.config.block import BlockConfig, head_sizes
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.named import (
+from keras_transformer.config.part_config import OldConfigurationError
+from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.transformer import (
     ClassifierConfig,
     EmbedderConfig,
     ImageClassifierConfig,
@@ -13,9 +16,6 @@ from keras_transformer.config.named import (
     TokenClassifierConfig,
     TransformerConfig,
 )
-from keras_transformer.config.part_config import OldConfigurationError
-from keras_transformer.config.presets import PRESETS
-from keras_transformer.config.stack import StackConfig
 
 __all__ = [
     "PRESETS",

@@ -8,8 +8,8 @@ from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_choice, check_positive, is_integer
 from keras_transformer.config.block import Count, OptionalCount
 from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.table_format import TableFormat
 from keras_transformer.config.vocabulary import VocabularyOptions
+from keras_transformer.tasks.time_series.table_format import TableFormat
 
 LARGEST_EDGE = 65_535  # of a JPEG file
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]

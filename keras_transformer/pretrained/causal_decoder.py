@@ -7,7 +7,6 @@ from typing import Any
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.feed_forwards import Gated
-from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.norms import RMSNorm
 from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
@@ -22,6 +21,7 @@ from keras_transformer.pretrained.sentencepiece_bpe import (
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied, token_weights
+from keras_transformer.tasks.language_modelling.model import LanguageModel
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting

@@ -13,16 +13,16 @@ from keras_transformer.config import (
     SpanPredictorConfig,
     TokenClassifierConfig,
 )
-from keras_transformer.models.classifier import TextClassifier
-from keras_transformer.models.embedder import TextEmbedder
-from keras_transformer.models.masked_language_model import MaskedLanguageModel
-from keras_transformer.models.span_predictor import SpanPredictor
-from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.pretrained.ties import is_tied
+from keras_transformer.tasks.classification.model import TextClassifier
+from keras_transformer.tasks.embedding.model import TextEmbedder
+from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
+from keras_transformer.tasks.question_answering.model import SpanPredictor
+from keras_transformer.tasks.token_classification.model import TokenClassifier
 from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (

@@ -14,7 +14,7 @@ import tensorflow as tf
 from conformance.rows import ROWS, inputs_of, random_model
 
 from keras_transformer import *  # noqa: F403  registers all layers and models
-from keras_transformer.models.heads.spans import OUTSIDE
+from keras_transformer.tasks.question_answering.head import OUTSIDE
 
 RATE = 0.1
 

@@ -21,9 +21,9 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.models.series_regressor import SeriesRegressor
-from keras_transformer.tasks.time_series.efficiency import nash_sutcliffe
 from keras_transformer.tasks.time_series.file import read_series
+from keras_transformer.tasks.time_series.metrics import nash_sutcliffe
+from keras_transformer.tasks.time_series.model import SeriesRegressor
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import load_settings
 

@@ -8,8 +8,8 @@ from support import randomise, to_numpy
 
 from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
 from keras_transformer.plots.attention_page import attention_page
-from keras_transformer.plots.hydrograph import hydrograph_figure
-from keras_transformer.plots.image_attention import image_attention_figure
+from keras_transformer.tasks.image_classification.plots import image_attention_figure
+from keras_transformer.tasks.time_series.plots import hydrograph_figure
 
 pytest.importorskip("matplotlib")
 

@@ -8,13 +8,13 @@ import zoneinfo
 import numpy as np
 import pytest
 
-from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks.time_series.dates import needs_order, parse_date
 from keras_transformer.tasks.time_series.file import read_series
 from keras_transformer.tasks.time_series.gaps import fill_gaps
 from keras_transformer.tasks.time_series.lines import read_targets
 from keras_transformer.tasks.time_series.reader import SeriesReader
 from keras_transformer.tasks.time_series.steps import TimeStep, find_step
+from keras_transformer.tasks.time_series.table_format import TableFormat
 
 NAN = math.nan
 DAY, HOUR = datetime.timedelta(days=1), datetime.timedelta(hours=1)

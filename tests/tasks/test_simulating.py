@@ -8,9 +8,9 @@ import tensorflow as tf
 from support import normal, randomise, to_numpy
 
 from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator, SnowAccount
-from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.time_series.efficiency import kling_gupta, nash_sutcliffe
+from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
+from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.tasks.time_series.windows import Windowed, window_of
 from keras_transformer.training.losses.efficiency import (
     KlingGupta,

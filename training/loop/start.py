@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from keras_transformer.config.heads.masked_token import MASKING
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.positions import Learned
+from keras_transformer.tasks.masked_language_modelling.config import MASKING
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.inheritance import finished_run
 from keras_transformer.training.settings.taken_vocabulary import conflicts

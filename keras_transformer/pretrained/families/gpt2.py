@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from keras_transformer.config import LanguageModelConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
-from keras_transformer.models.language_model import LanguageModel
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
@@ -15,6 +14,7 @@ from keras_transformer.pretrained.generation import ends_of
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied, token_weights
+from keras_transformer.tasks.language_modelling.model import LanguageModel
 from keras_transformer.text.tokenizers import Tokenizers
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.models.classifier import TextClassifier
+from keras_transformer.tasks.classification.model import TextClassifier
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted

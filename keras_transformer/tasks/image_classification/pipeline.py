@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import keras
 import numpy as np
 
-from keras_transformer.models.image_classifier import ImageClassifier
 from keras_transformer.tasks.attention import CLASS
 from keras_transformer.tasks.image_classification.attention import ImageAttention, image_attention
 from keras_transformer.tasks.image_classification.codec import ImageCodec, encoded_image
 from keras_transformer.tasks.image_classification.files import ImageSize
+from keras_transformer.tasks.image_classification.model import ImageClassifier
 from keras_transformer.tasks.single_pass.labels import Classification
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tensors import Tensor

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.models.masked_language_model import MaskedLanguageModel
 from keras_transformer.tasks.masked_language_modelling.masking import require_mask
+from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Choice, log_of
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted

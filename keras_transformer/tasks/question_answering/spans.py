@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.models.heads.spans import OUTSIDE
+from keras_transformer.tasks.question_answering.head import OUTSIDE
 from keras_transformer.tensors import Tensor
 
 

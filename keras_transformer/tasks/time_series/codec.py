@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.time_series.lines import SeriesLines
 from keras_transformer.tasks.time_series.reader import SeriesReader
+from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.tasks.time_series.windows import Windowed, cut_windows
 from keras_transformer.tensors import Tensor
 

@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 
-from keras_transformer.config.table_format import ORDERS, TableFormat
 from keras_transformer.tasks.time_series.dates import needs_order, parse_date, read_date
 from keras_transformer.tasks.time_series.gaps import fill_gaps, steps_since
 from keras_transformer.tasks.time_series.steps import TimeStep, find_step
 from keras_transformer.tasks.time_series.table import find_columns, find_decimal, read_number
+from keras_transformer.tasks.time_series.table_format import ORDERS, TableFormat
 from keras_transformer.text.lines import read_lines
 
 _TIME_OF_DAY = re.compile("[T ].*")

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from keras_transformer.config.table_format import TableFormat
 from keras_transformer.tasks.time_series.dates import read_date
 from keras_transformer.tasks.time_series.gaps import fill_gaps, steps_since
 from keras_transformer.tasks.time_series.steps import TimeStep
@@ -13,6 +12,7 @@ from keras_transformer.tasks.time_series.table import (
     read_number,
     split,
 )
+from keras_transformer.tasks.time_series.table_format import TableFormat
 
 
 class SeriesReader:

@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.models.series_regressor import SeriesRegressor
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.time_series.codec import SeriesCodec
 from keras_transformer.tasks.time_series.lines import SeriesLines
+from keras_transformer.tasks.time_series.model import SeriesRegressor
 from keras_transformer.tensors import Tensor
 
 

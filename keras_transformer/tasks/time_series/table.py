@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from keras_transformer.config.table_format import DECIMALS, SEPARATORS
+from keras_transformer.tasks.time_series.table_format import DECIMALS, SEPARATORS
 from keras_transformer.text.numbers import parse_number
 
 SPACES = " \t\n\v\f\r"  # removed around a cell

@@ -9,8 +9,8 @@ import numpy as np
 
 from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
-from keras_transformer.tasks.time_series.efficiency import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.time_series.lines import read_targets
+from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
 from keras_transformer.text.lines import read_parallel
 
 
@@ -55,7 +55,7 @@ class TimeSeriesTask(Task):
             raise ValueError("the training split must have at least one step with a known target.")
         facts = facts or {}
         if snow := facts.get("snow"):
-            from keras_transformer.models.snow import SnowAccount
+            from keras_transformer.tasks.time_series.snow import SnowAccount
 
             places = [facts["inputs"].index(name) for name in snow]
             account = SnowAccount(*places, max_length=len(inputs), dtype="float32")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from keras_transformer.checks import check_flag
-from keras_transformer.models.token_classifier import TokenClassifier
 from keras_transformer.tasks.single_pass.text_labels import TextLabelPass
 from keras_transformer.tasks.strings import check_sentences
 from keras_transformer.tasks.token_classification.entities import EntityCodec, TextEntities
+from keras_transformer.tasks.token_classification.model import TokenClassifier
 
 
 class TokenClassificationPipeline(TextLabelPass):

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from keras_transformer.config.table_format import TableFormat
+from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.training.data.sources import open_source
 
 FIRST = datetime.date(2001, 2, 26)

@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import EmbedderConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.vectors import PooledVector
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.tasks.embedding.head import PooledVector
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -4,8 +4,8 @@ import keras
 
 from keras_transformer.config import SpanPredictorConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.spans import SpanLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.tasks.question_answering.head import SpanLogits
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -5,7 +5,7 @@ import keras
 from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.labels import ImageLabelLogits
-from keras_transformer.models.inputs.patches import EmbeddedPatches
+from keras_transformer.tasks.image_classification.input import EmbeddedPatches
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -4,9 +4,9 @@ from typing import Any
 
 import keras
 
-from keras_transformer.layers.inputs.patches import PatchEmbedding, check_images
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.positions import Sinusoidal, SinusoidalGrid
+from keras_transformer.tasks.image_classification.layers import PatchEmbedding, check_images
 from keras_transformer.tensors import Tensor
 
 

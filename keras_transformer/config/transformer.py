@@ -8,9 +8,9 @@ from keras_transformer.checks import check_choice
 from keras_transformer.config import heads, inputs
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
-from keras_transformer.config.recurrent import Cells, RecurrentConfig
 from keras_transformer.config.stack import DECODER, ENCODER, StackConfig
 from keras_transformer.positions import Binary
+from keras_transformer.tasks.time_series.recurrent import Cells, RecurrentConfig
 
 # Options of inputs that only a text that is read has, not one that is generated.
 OF_TEXTS = ("segments", "embedding_size")

@@ -8,9 +8,9 @@ import keras
 from keras_transformer.config import MaskedLanguageModelConfig
 from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.masked_tokens import MaskedTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.model import TokenOutput
+from keras_transformer.tasks.masked_language_modelling.head import MaskedTokenLogits
 from keras_transformer.tensors import Tensor
 
 
