@@ -3,17 +3,19 @@
 # isort: off
 from .config import (
     PRESETS as PRESETS,
-    ClassifierConfig as ClassifierConfig,
-    EmbedderConfig as EmbedderConfig,
-    ImageClassifierConfig as ImageClassifierConfig,
-    LanguageModelConfig as LanguageModelConfig,
-    MaskedLanguageModelConfig as MaskedLanguageModelConfig,
-    SeriesConfig as SeriesConfig,
-    SpanPredictorConfig as SpanPredictorConfig,
-    TokenClassifierConfig as TokenClassifierConfig,
     TransformerConfig as TransformerConfig,
 )
 from .tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
+from .tasks.classification.config import ClassifierConfig as ClassifierConfig
+from .tasks.token_classification.config import TokenClassifierConfig as TokenClassifierConfig
+from .tasks.language_modelling.config import LanguageModelConfig as LanguageModelConfig
+from .tasks.question_answering.config import SpanPredictorConfig as SpanPredictorConfig
+from .tasks.masked_language_modelling.config import (
+    MaskedLanguageModelConfig as MaskedLanguageModelConfig,
+)
+from .tasks.embedding.config import EmbedderConfig as EmbedderConfig
+from .tasks.image_classification.config import ImageClassifierConfig as ImageClassifierConfig
+from .tasks.time_series.config import SeriesConfig as SeriesConfig
 from .layers.masks import (
     PaddingMask as PaddingMask,
     causal_mask as causal_mask,

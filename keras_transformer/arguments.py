@@ -26,7 +26,7 @@ def option(default, description, set_by=None, statistic=False, of=None) -> Any:
             the meaning of `None`.
         set_by: `"vocabulary"` or `"data"` if these determine the option, so that it is not a
             setting in a TOML file.
-        statistic: Whether trained weights can be used with any value that the data determine.
+        statistic: Whether trained weights can be used with any value of the option.
         of: The base class of a `Variant`, if the option is one.
     """
     metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}

@@ -5,32 +5,14 @@ from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.config.transformer import (
-    ClassifierConfig,
-    EmbedderConfig,
-    ImageClassifierConfig,
-    LanguageModelConfig,
-    MaskedLanguageModelConfig,
-    SeriesConfig,
-    SpanPredictorConfig,
-    TokenClassifierConfig,
-    TransformerConfig,
-)
+from keras_transformer.config.transformer import TransformerConfig
 
 __all__ = [
     "PRESETS",
     "BlockConfig",
-    "ClassifierConfig",
-    "EmbedderConfig",
-    "ImageClassifierConfig",
-    "LanguageModelConfig",
-    "MaskedLanguageModelConfig",
     "ModelConfig",
     "OldConfigurationError",
-    "SeriesConfig",
-    "SpanPredictorConfig",
     "StackConfig",
-    "TokenClassifierConfig",
     "TransformerConfig",
     "head_sizes",
 ]

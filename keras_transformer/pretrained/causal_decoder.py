@@ -4,7 +4,6 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.config import LanguageModelConfig
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.feed_forwards import Gated
 from keras_transformer.norms import RMSNorm
@@ -21,6 +20,7 @@ from keras_transformer.pretrained.sentencepiece_bpe import (
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied, token_weights
+from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 from keras_transformer.text.tokenizers import Tokenizers
 

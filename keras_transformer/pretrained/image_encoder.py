@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.image_steps import PREPROCESSOR, ImageSteps, size_of
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
+from keras_transformer.tasks.image_classification.config import ImageClassifierConfig
 from keras_transformer.tasks.image_classification.model import ImageClassifier
 
 EMBEDDINGS = "embeddings."

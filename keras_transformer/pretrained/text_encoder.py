@@ -6,22 +6,20 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.config import (
-    ClassifierConfig,
-    EmbedderConfig,
-    MaskedLanguageModelConfig,
-    SpanPredictorConfig,
-    TokenClassifierConfig,
-)
 from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
 from keras_transformer.pretrained.ties import is_tied
+from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
+from keras_transformer.tasks.embedding.config import EmbedderConfig
 from keras_transformer.tasks.embedding.model import TextEmbedder
+from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
 from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
+from keras_transformer.tasks.question_answering.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.model import SpanPredictor
+from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.model import TokenClassifier
 from keras_transformer.text.tokenizers import Tokenizers
 

@@ -18,8 +18,8 @@ from keras_transformer import (
     Transformer,
     TransformerConfig,
 )
-from keras_transformer.config.heads import TokenLabelsHead
 from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.label_heads import TokenLabelsHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part

@@ -51,9 +51,9 @@ VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
 # The layers that the files and folders of a task belong to, if not to the layer `tasks`.
 FILES_OF_TASKS = {
     "audio": ".",
-    "config": "config",
+    **dict.fromkeys(("config", "pair_layout", "recurrent", "table_format"), "config"),
     "layers": "layers",
-    **dict.fromkeys(("input", "head", "model"), "models"),
+    **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",
 }
 SHARED_TRAININGS = ("__init__", "source_to_target", "task")
@@ -243,6 +243,13 @@ def layer(file):
     return name if name in PACKAGES else None
 
 
+def package_of(file):
+    """Returns the folder of a file; in the folder of a task, its layer among those of all tasks."""
+    inside = file.parts[0] == "keras_transformer" and task_of(file)
+    kind = FILES_OF_TASKS.get(file.parts[3].removesuffix(".py"), ".") if inside else "."
+    return file.parent if kind == "." else pathlib.Path("keras_transformer/tasks/*", kind)
+
+
 def task_of(file):
     """Returns the name of the task whose folder a file lies in, or `None`."""
     top, name = file.parts[:2], file.parts[2].removesuffix(".py") if len(file.parts) > 2 else ""
@@ -293,7 +300,7 @@ def test_there_are_no_circular_imports(whole):
         for used in modules(path):
             if used.name == "__init__.py":
                 continue
-            user, used = (file.parent, used.parent) if whole else (file, used)
+            user, used = map(package_of, (file, used)) if whole else (file, used)
             if used != user:
                 graph.setdefault(user, set()).add(used)
     if whole:  # the few modules outside of packages do not form a package

@@ -13,8 +13,8 @@ from marks import slow_except
 from support import randomise
 
 from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
-from keras_transformer.config.inputs import Interpolation, PatchInput
 from keras_transformer.tasks.image_classification.codec import ImageCodec
+from keras_transformer.tasks.image_classification.config import Interpolation, PatchInput
 from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
 from keras_transformer.tasks.image_classification.resampling import resample
 

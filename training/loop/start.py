@@ -5,13 +5,12 @@ from typing import Any
 from keras_transformer.config.parts import PARTS
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.positions import Learned
-from keras_transformer.tasks.masked_language_modelling.config import MASKING
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.inheritance import finished_run
 from keras_transformer.training.settings.taken_vocabulary import conflicts
 
 # Options that do not affect the shapes of weights.
-FREE = {"dropout", "attention_dropout", "activation_dropout", *MASKING}
+FREE = {"dropout", "attention_dropout", "activation_dropout"}
 
 
 class Start:
@@ -176,7 +175,11 @@ def _without_fewer(ours, theirs):
 def _of_weights(config, name, options):
     """Returns the names of the options of a part that affect its weights."""
     fields = config.description[name].options(getattr(config, name))
-    decided = {key for key, field in fields.items() if field.metadata["set_by"] is not None}
+    decided = {
+        key
+        for key, field in fields.items()
+        if field.metadata["set_by"] is not None or field.metadata["statistic"]
+    }
     position = set() if isinstance(options.get("position"), Learned) else {"max_length"}
     left_out = decided | FREE | config.follow | position
     return [key for key in {**fields, **options} if key in options and key not in left_out]

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from keras_transformer.config.inputs import Interpolation, PatchInput
+from keras_transformer.tasks.image_classification.config import Interpolation, PatchInput
 from keras_transformer.tasks.time_series.steps import TimeStep
 from keras_transformer.tasks.time_series.table_format import DECIMALS, FILLS, ORDERS, SEPARATORS
 from keras_transformer.training.settings.fields import DataSettings, PathText, Positive

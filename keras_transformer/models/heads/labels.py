@@ -1,23 +1,13 @@
-"""Heads that predict class labels, one for the whole input or one for each token."""
+"""Head that predicts a class label of a whole input."""
 
 from typing import Any
 
 import keras
 
 from keras_transformer import activations
-from keras_transformer.models.heads.head import LinearHead, with_mask
+from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.tensors import Tensor
-
-
-class TokenLabelLogits(LinearHead):
-    """Linear classifier of each token."""
-
-    def units(self, config) -> int:  # noqa: D102
-        return config.num_labels
-
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
-        return with_mask(self.classified(hidden), inputs, self.config)  # [B, S, C]
 
 
 class LabelLogits(LinearHead):
@@ -48,23 +38,3 @@ class LabelLogits(LinearHead):
     @property
     def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
         return self.layers["pooling"], *super().drawn
-
-
-class ImageLabelLogits(LabelLogits):
-    """`LabelLogits` of an image, or the mean logits of several classifiers of class tokens."""
-
-    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        layers = super().make_layers(config, policy, kernels)
-        for number in range(1, config.classifiers):
-            name = f"output_{number}"
-            dense = keras.layers.Dense(self.units(config), dtype=policy, name=name)
-            layers[f"output_layer_{number}"] = dense
-        if config.classifiers > 1:
-            layers["mean"] = keras.layers.Average(dtype=layers["logits"].dtype_policy, name="mean")
-        return layers
-
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
-        logits = [super().__call__(hidden, inputs, allowed)]  # [B, C]
-        for number in range(1, self.config.classifiers):  # of the other class tokens
-            logits.append(self.classified(hidden[:, number], f"output_layer_{number}"))  # [B, C]
-        return logits[0] if len(logits) == 1 else self.layers["mean"](logits)

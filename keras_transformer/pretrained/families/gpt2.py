@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Iterator
 
-from keras_transformer.config import LanguageModelConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.norms import LayerNorm
@@ -14,6 +13,7 @@ from keras_transformer.pretrained.generation import ends_of
 from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.ties import is_tied, token_weights
+from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 from keras_transformer.text.tokenizers import Tokenizers
 

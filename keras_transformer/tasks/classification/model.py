@@ -2,10 +2,10 @@
 
 import keras
 
-from keras_transformer.config import ClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.labels import LabelLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.tasks.classification.config import ClassifierConfig
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -1,12 +1,16 @@
-"""Configuration of a head that represents a whole text by one vector."""
+"""Configurations of a `TextEmbedder`: its head and the whole model."""
 
 import dataclasses
 from typing import Any
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.config.block import OptionalCount
-from keras_transformer.config.heads.pooling import POOLING, Pooling
+from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.label_heads import POOLING, Pooling
+from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.stack import ENCODER
 from keras_transformer.config.vocabulary import OptionalNumber
 
 
@@ -53,3 +57,22 @@ class VectorHead(PartConfig):
                 "`dimensions` must not exceed `d_model`, the width of the encoder. "
                 f"Received: dimensions={self.dimensions}, d_model={width}."
             )
+
+
+class EmbedderConfig(ModelConfig):
+    """Configuration of a `TextEmbedder`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `VectorHead`.
+
+    Example:
+        >>> from keras_transformer import EmbedderConfig
+        >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).pooling
+        'mean'
+    """
+
+    description = {
+        "input": Part(TokenInput()),
+        "encoder": ENCODER,
+        "head": Part(VectorHead()),
+    }

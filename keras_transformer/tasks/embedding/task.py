@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from keras_transformer.config import EmbedderConfig
+from keras_transformer.tasks.embedding.config import EmbedderConfig
 from keras_transformer.tasks.embedding.metrics import (
     cosines,
     ranks_of_partners,

@@ -1,11 +1,75 @@
 """Image classification: patches, an encoder, pooling over the patches and a linear classifier."""
 
+from typing import Any
+
 import keras
 
-from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import ImageLabelLogits
-from keras_transformer.tasks.image_classification.input import EmbeddedPatches
+from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.positions import Sinusoidal, SinusoidalGrid
+from keras_transformer.tasks.image_classification.config import ImageClassifierConfig
+from keras_transformer.tasks.image_classification.layers import PatchEmbedding, check_images
+from keras_transformer.tensors import Tensor
+
+
+class EmbeddedPatches(ModelInput):
+    """Rescales pixels `[B, height, width, channels]` and embeds their patches."""
+
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
+        stack = config.encoder
+        return {
+            # Maps 0 .. 255 to -1 .. 1.
+            "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
+            "embedding": PatchEmbedding(
+                config.patch_size,
+                stack.d_model,
+                _position(stack),
+                config.leading_tokens,
+                stack.embedding_dropout,
+                dtype=policy,
+                kernels=kernels,
+                name="embedding",
+            ),
+        }
+
+    def symbol(self) -> Tensor:  # noqa: D102
+        return keras.Input(self.config.shape, dtype="float32", name="images")
+
+    def check(self, inputs, model) -> None:  # noqa: D102
+        check_images(inputs, "images", model, self.config.shape)
+
+    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
+        pixels = self.layers["rescaling"](inputs)
+        return self.layers["embedding"](pixels, training=training)  # [B, leading_tokens + P, D]
+
+
+def _position(stack):
+    """Returns the `Position` of the embedding; positions in attention belong to the blocks."""
+    position = stack.embedded_position
+    if isinstance(position, Sinusoidal):
+        return SinusoidalGrid(**position.get_config())
+    return position
+
+
+class ImageLabelLogits(LabelLogits):
+    """`LabelLogits` of an image, or the mean logits of several classifiers of class tokens."""
+
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
+        layers = super().make_layers(config, policy, kernels)
+        for number in range(1, config.classifiers):
+            name = f"output_{number}"
+            dense = keras.layers.Dense(self.units(config), dtype=policy, name=name)
+            layers[f"output_layer_{number}"] = dense
+        if config.classifiers > 1:
+            layers["mean"] = keras.layers.Average(dtype=layers["logits"].dtype_policy, name="mean")
+        return layers
+
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        logits = [super().__call__(hidden, inputs, allowed)]  # [B, C]
+        for number in range(1, self.config.classifiers):  # of the other class tokens
+            logits.append(self.classified(hidden[:, number], f"output_layer_{number}"))  # [B, C]
+        return logits[0] if len(logits) == 1 else self.layers["mean"](logits)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

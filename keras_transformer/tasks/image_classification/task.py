@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from keras_transformer.config import ImageClassifierConfig
 from keras_transformer.tasks.class_labels import count_labels, described_labels, evaluate_labels
+from keras_transformer.tasks.image_classification.config import ImageClassifierConfig
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 
 

@@ -6,7 +6,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.config import LanguageModelConfig
 from keras_transformer.layers.blocks.encoder import Encoder
 from keras_transformer.models.heads.next_token import NextTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
@@ -18,6 +17,7 @@ from keras_transformer.models.model import (
     named_weights,
 )
 from keras_transformer.models.parts import Parts
+from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tensors import Tensor
 
 

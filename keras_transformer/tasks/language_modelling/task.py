@@ -4,7 +4,7 @@ import math
 import time
 from typing import Any
 
-from keras_transformer.config import LanguageModelConfig
+from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
 
 

@@ -1,15 +1,16 @@
-"""Configuration of the head that predicts masked tokens, and of the masks in training."""
+"""Configurations of a `MaskedLanguageModel`: its head with its masks, and the whole model."""
 
 import dataclasses
 from typing import Annotated, Any
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_rate, check_share
-from keras_transformer.config.heads.linear import LinearHeadConfig
-from keras_transformer.config.heads.next_token import NextTokenHead
-
-# Options that determine the masks of training and evaluation, but neither weights nor answers.
-MASKING = ("masking_rate", "mask_share", "random_share", "whole_word_masking")
+from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.label_heads import LinearHeadConfig
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.stack import ENCODER
+from keras_transformer.config.text_heads import NextTokenHead
 
 
 @documented
@@ -31,21 +32,25 @@ class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
         0.15,
         """Share of the tokens of a text that training hides and predicts, above 0; at least one
         token of each text is.""",
+        statistic=True,
     )
     mask_share: Annotated[float, check_share] = option(
         0.8,
         """Share of the hidden tokens that become the mask token (section 3.1 of Devlin et al.,
         2019).""",
+        statistic=True,
     )
     random_share: Annotated[float, check_share] = option(
         0.1,
         """Share of the hidden tokens that become another token, drawn at random. The rest stay as
         they are.""",
+        statistic=True,
     )
     whole_word_masking: bool = option(
         False,
         """Hides all tokens of a word together, as in BERT's whole word masking. The number of
         hidden tokens is the same on average; a text of few words may have none.""",
+        statistic=True,
     )
 
     def __post_init__(self) -> None:
@@ -68,3 +73,22 @@ class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
                 "wide as the embedding. "
                 f"Received: embedding_size={config.input.embedding_size}."
             )
+
+
+class MaskedLanguageModelConfig(ModelConfig):
+    """Configuration of a `MaskedLanguageModel`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `MaskedTokenHead`.
+
+    Example:
+        >>> from keras_transformer import MaskedLanguageModelConfig
+        >>> MaskedLanguageModelConfig.preset("tiny", vocab_size=4000).masking_rate
+        0.15
+    """
+
+    description = {
+        "input": Part(TokenInput()),
+        "encoder": ENCODER,
+        "head": Part(MaskedTokenHead()),
+    }

@@ -4,7 +4,7 @@ import math
 import time
 from typing import Any
 
-from keras_transformer.config import MaskedLanguageModelConfig
+from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
 from keras_transformer.tasks.task import LOSS, PERPLEXITY, TOKEN_ACCURACY, Task
 
 

@@ -1,11 +1,15 @@
-"""Configuration of a head that predicts the first and last token of an answer."""
+"""Configurations of a `SpanPredictor`: its head and the whole model."""
 
 import dataclasses
 from typing import Literal
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.config.block import Count, OptionalCount
-from keras_transformer.config.heads.linear import LinearHeadConfig
+from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.label_heads import LinearHeadConfig
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.stack import ENCODER
 
 
 @documented
@@ -35,3 +39,18 @@ class SpansHead(LinearHeadConfig):
         """Leaves an answer empty if it is more probable that the passage has none, as in SQuAD
         2.0.""",
     )
+
+
+class SpanPredictorConfig(ModelConfig):
+    """Configuration of a `SpanPredictor`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `SpansHead`. By
+            default `segments` is `"from_bos"`.
+    """
+
+    description = {
+        "input": Part(TokenInput(segments="from_bos")),
+        "encoder": ENCODER,
+        "head": Part(SpansHead()),
+    }

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_transformer.config import SpanPredictorConfig
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.tasks.question_answering.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.head import SpanLogits
 
 

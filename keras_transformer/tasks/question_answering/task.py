@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.config import SpanPredictorConfig
+from keras_transformer.tasks.question_answering.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.question_answering.metrics import answer_metrics
 from keras_transformer.tasks.task import LOSS, Metric, Task

@@ -4,12 +4,12 @@ from typing import Any
 
 import keras
 
-from keras_transformer.config import SeriesConfig
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.call_checks import check_positions
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.tasks.time_series.config import SeriesConfig
 from keras_transformer.tasks.time_series.layers import SeriesEmbedding
 from keras_transformer.tasks.time_series.snow import SnowAccount
 from keras_transformer.tensors import Tensor

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.config import SeriesConfig
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
+from keras_transformer.tasks.time_series.config import SeriesConfig
 from keras_transformer.tasks.time_series.lines import read_targets
 from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
 from keras_transformer.text.lines import read_parallel

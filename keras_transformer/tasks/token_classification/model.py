@@ -2,10 +2,21 @@
 
 import keras
 
-from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.labels import TokenLabelLogits
+from keras_transformer.models.heads.head import LinearHead, with_mask
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
+from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
+from keras_transformer.tensors import Tensor
+
+
+class TokenLabelLogits(LinearHead):
+    """Linear classifier of each token."""
+
+    def units(self, config) -> int:  # noqa: D102
+        return config.num_labels
+
+    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+        return with_mask(self.classified(hidden), inputs, self.config)  # [B, S, C]
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

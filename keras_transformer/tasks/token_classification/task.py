@@ -4,9 +4,9 @@ import collections
 import time
 from typing import Any
 
-from keras_transformer.config import TokenClassifierConfig
 from keras_transformer.tasks.class_labels import SHOWN, described_labels
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
+from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.spans import (
     OUTSIDE,
     SCHEMES,

@@ -1,13 +1,47 @@
-"""Configurations of heads that predict class labels: of tokens, of texts and of images."""
+"""Configurations of linear heads, of the pooling before them, and of heads that predict labels."""
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation
-from keras_transformer.config.block import Count
-from keras_transformer.config.heads.linear import LinearHeadConfig
-from keras_transformer.config.heads.pooling import POOLING, Pooling
+from keras_transformer.config.part_config import PartConfig
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinearHeadConfig(PartConfig):
+    """Configuration of a head whose last layer is a linear map from the encoder's output to logits.
+
+    Args:
+        **options: See `help(LinearHeadConfig)`.
+    """
+
+    transform: bool = option(
+        False,
+        """Adds a dense layer with `transform_activation` and a normalisation before the linear
+        layer, as in ModernBERT.""",
+    )
+    transform_activation: Annotated[str, check_activation] = option(
+        "gelu", 'Activation of the `transform`: `"gelu"` or another one, as for `activation`.'
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.transform and self.transform_activation != "gelu":
+            raise ValueError(
+                "`transform_activation` has no effect without `transform`. "
+                f"Received: transform_activation={self.transform_activation!r}."
+            )
+
+
+Pooling = Literal["mean", "max", "first", "attention"]
+POOLING = (
+    "mean",
+    """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text, `"first"`,
+    the first token, or `"attention"`, a mean with learned weights.""",
+)
+
 
 LABELS = "Class labels, in the order of the logits; at least two, all different."
 
@@ -62,43 +96,6 @@ class LabelsHead(TokenLabelsHead):
                 "`pooler_activation` has no effect without `pooler`. "
                 f"Received: pooler_activation={self.pooler_activation!r}."
             )
-
-
-@documented
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageLabelsHead(LabelsHead):
-    """Configuration of a head that predicts a class label for an image.
-
-    Args:
-        **options: See `help(ImageLabelsHead)`.
-    """
-
-    pooling: Literal["class", "mean", "max", "attention"] = option(
-        "class",
-        """Pooling of the encoder's output: `"class"`, the output for a learned class token
-        before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with
-        learned weights.""",
-    )
-    classifiers: Count = option(
-        1,
-        """Number of linear classifiers, for `pooling="class"`: the first one reads the output for
-        the class token, the second one that for the next of the `class_tokens`, and the logits are
-        the mean of theirs. 2: as in DeiT with distillation.""",
-    )
-
-    def check_with(self, config: Any) -> None:  # noqa: D102
-        if self.classifiers > max(1, config.leading_tokens):
-            raise ValueError(
-                "`classifiers` must be at most `class_tokens`, because each one reads the output "
-                f'for a token, and 1 without `pooling="class"`. Received: '
-                f"classifiers={self.classifiers}, class_tokens={config.input.class_tokens}, "
-                f"pooling={self.pooling!r}."
-            )
-
-    @property
-    def has_class_token(self) -> bool:
-        """`True` if a learned class token precedes the patches."""
-        return self.pooling == "class"
 
 
 def _checked_labels(value):

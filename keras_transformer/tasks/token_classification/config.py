@@ -1,0 +1,27 @@
+"""Configuration of a `TokenClassifier`."""
+
+from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.label_heads import TokenLabelsHead
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.stack import ENCODER
+
+
+class TokenClassifierConfig(ModelConfig):
+    """Configuration of a `TokenClassifier`.
+
+    Args:
+        **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TokenLabelsHead`.
+
+    Example:
+        >>> from keras_transformer import TokenClassifierConfig
+        >>> config = TokenClassifierConfig.preset("tiny", labels=("O", "B-DATE", "I-DATE"))
+        >>> config.num_labels
+        3
+    """
+
+    description = {
+        "input": Part(TokenInput()),
+        "encoder": ENCODER,
+        "head": Part(TokenLabelsHead()),
+    }
