@@ -13,8 +13,12 @@ import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import CODE_POINTS, CodePointTable, latest, members, shifted
-from keras_transformer.text.unicode_cases import COMBINING, LOWERCASE, UPPERCASE
-from keras_transformer.text.unicode_ranges import LETTERS
+from keras_transformer.text.unicode_ranges import (
+    COMBINING,
+    LETTERS,
+    LOWERCASE_LETTERS,
+    UPPERCASE_LETTERS,
+)
 
 NO_CASE, UPPER, LOWER, BOTH, MARK = range(5)  # of a code point; marks are of both cases as well
 BLANK, SLASH = map(ord, " /")
@@ -134,7 +138,7 @@ def _next_is(flags, other):
 @functools.cache
 def _cases():
     cases = np.full(CODE_POINTS, NO_CASE, np.int32)
-    classes = {BOTH: LETTERS, UPPER: UPPERCASE, LOWER: LOWERCASE, MARK: COMBINING}
+    classes = {BOTH: LETTERS, UPPER: UPPERCASE_LETTERS, LOWER: LOWERCASE_LETTERS, MARK: COMBINING}
     for case, ranges in classes.items():
         cases[[*members(ranges)]] = case
     return CodePointTable(cases)

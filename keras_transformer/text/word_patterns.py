@@ -22,8 +22,15 @@ from keras_transformer.text.code_points import (
     ranges_of,
     shifted,
 )
-from keras_transformer.text.unicode_cases import COMBINING, LOWERCASE, UPPERCASE
-from keras_transformer.text.unicode_ranges import LETTERS, NEW_DIGITS, NUMBERS, SPACES
+from keras_transformer.text.unicode_ranges import (
+    COMBINING,
+    LETTERS,
+    LOWERCASE_LETTERS,
+    NEW_DIGITS,
+    NUMBERS,
+    SPACES,
+    UPPERCASE_LETTERS,
+)
 
 SPACE, LETTER, NUMBER, OTHER, EDGE = range(5)  # classes; the edge of a text is none of its own
 CLASSES = {SPACE: SPACES, LETTER: LETTERS, NUMBER: NUMBERS}
@@ -237,8 +244,8 @@ NAMED = {
     r"\p{L}": LETTERS,
     r"\p{N}": NUMBERS,
     r"\p{D}": (*NUMBERS, *NEW_DIGITS),
-    r"\p{U}": ranges_of(WORDS - members(LOWERCASE)),
-    r"\p{l}": ranges_of(WORDS - members(UPPERCASE)),
+    r"\p{U}": ranges_of(WORDS - members(LOWERCASE_LETTERS)),
+    r"\p{l}": ranges_of(WORDS - members(UPPERCASE_LETTERS)),
 }
 
 

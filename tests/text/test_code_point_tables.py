@@ -9,6 +9,7 @@ from test_tokenizers import LETTERS, learned
 
 from keras_transformer.export.litert.packed import pack, unpack
 from keras_transformer.tasks.classification.pipeline import ClassificationCodec
+from keras_transformer.text import unicode_ranges
 from keras_transformer.text.code_points import members, ranges_of
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.unicode_ranges import APART, NUMBERS, WHOLE
@@ -62,3 +63,22 @@ def test_the_rule_of_a_row_names_its_beginning_once():
     assert codec.metadata()["source"].startswith("Each row: bos; then the ids of a text's tokens,")
     codec = ClassificationCodec(vocabulary("found"), 9, ["a", "b"])
     assert codec.metadata()["source"].startswith("Each row: the ids of a text's tokens,")
+
+
+def test_classes_of_patterns_are_those_of_unicode_16():
+    # Totals of DerivedGeneralCategory-16.0.0.txt.
+    letters, numbers = 1858 + 31 + 2258 + 404 + 136477, 760 + 236 + 915
+    counts = {"LETTERS": letters, "NUMBERS": numbers, "COMBINING": 2020 + 468 + 13}
+    counts |= {"UPPERCASE_LETTERS": 1858 + 31, "LOWERCASE_LETTERS": 2258}
+    for name, count in counts.items():
+        assert len(members(getattr(unicode_ranges, name))) == count, name
+
+
+def test_bert_removes_marks_and_splits_punctuation_of_unicode_8():
+    marks, others = members(unicode_ranges.MARKS), members(unicode_ranges.OTHER_MARKS)
+    punctuation = members(unicode_ranges.PUNCTUATION)
+    assert not marks & others and not (marks | others) & punctuation
+    assert {0x301, 0x1734} <= marks and {0x903, 0x20DD, 0x8E1} <= others
+    assert {*map(ord, "$+<=>^`|~!-_")} <= punctuation
+    newer = {0x8D3, 0x1ABF, 0x11F5A, 0x2E5D, 0x1B7D}  # of Unicode 11 to 16
+    assert not newer & (marks | others | punctuation)
