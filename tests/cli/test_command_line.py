@@ -381,6 +381,7 @@ def test_public_names_are_the_documented_ones():
         assert getattr(keras_transformer, name) is not None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_survives_warnings_as_errors_and_a_full_disk():
     program = "from keras_transformer.cli.main import main; main()"

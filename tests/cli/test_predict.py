@@ -138,6 +138,7 @@ def test_a_search_does_not_apply_to_a_classifier(runs, options):
     assert line == f"Error: {options[0]} {message}"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_settings_of_answers_are_options(tmp_path):
     embeddings = write_run(embedder(), tmp_path / "embedding")

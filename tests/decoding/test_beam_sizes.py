@@ -87,6 +87,7 @@ def test_token_scores_and_alignments_are_those_of_a_beam_of_that_size():
         assert np.all(outputs[name][:, 2:].numpy() == 0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_sentence_can_have_its_own_penalty_and_length():
     """In a compiled graph, and eagerly for each sentence alone."""

@@ -135,6 +135,7 @@ def test_cached_is_the_reference_without_a_cache(variant="untied_pre_norm_learne
     np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch():
     """For any neighbours, any order of the batch and any padding."""

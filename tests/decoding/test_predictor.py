@@ -144,6 +144,7 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
         np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_compiled_is_eager(name="ensemble", jit_compile=False):
     predictor, inputs, _ = predictor_and_reference(name)

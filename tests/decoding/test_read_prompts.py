@@ -123,6 +123,7 @@ def test_every_kind_of_attention_reads_prompts(kind):
         require_equal(search(model, prompts, **options), expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shape"),

@@ -235,6 +235,7 @@ def test_the_report_of_a_version_is_the_same(light, sentences, tmp_path, monkeyp
     assert without_path(reports[0]) == without_path(reports[1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_is_killed_leaves_no_export(
     light, large, sentences, tmp_path, monkeypatch, kind="saved-model"

@@ -213,6 +213,7 @@ def test_snow_accounting_in_both_exports(runs, corpus, tmp_path):
         np.testing.assert_allclose(list(map(float, lines)), simulator(rows), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_lines_have_the_format_of_the_training_data(corpus, tmp_path):
     """Hours in another format, with a gap: the run and both exports parse and fill it alike."""
     header, *rows = (corpus / "river.csv").read_text().splitlines()

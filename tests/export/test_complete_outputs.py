@@ -61,6 +61,7 @@ def test_booleans_become_integers_for_litert():
     np.testing.assert_array_equal(integers["complete"], [1, 0])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_end
 def test_signatures_of_a_saved_model(forced, pipelines, tmp_path):

@@ -50,6 +50,7 @@ def test_a_beam_that_a_saved_model_does_not_have_is_reported(serving):
         SavedModelTranslator(serving[0], 5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_tflite_file_returns_the_n_best(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"

@@ -154,6 +154,7 @@ def watched(arrays, settings, ours):
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_shortlist_is_exported_for_the_tokens_that_marian_has(tmp_path):
     lists = [[3, 5], [], [7], *[[number % 40, 4] for number in range(45)], []]

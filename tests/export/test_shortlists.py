@@ -84,6 +84,7 @@ def test_a_shortlist_of_another_vocabulary_is_refused(light):
         Translator(light.model, light.tokenizers, shortlist=other)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
     restricted, light, tmp_path, calibration, quantize="int4"

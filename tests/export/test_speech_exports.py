@@ -68,6 +68,7 @@ def test_a_saved_model_takes_files_or_samples(files, tmp_path, search, monkeypat
         model.signatures["samples"](**{**inputs, "lengths": inputs["lengths"] - 1})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [{"pad_to_max_seconds": True, "prompt_ids": (7, 9)}])
 def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
     pytest.importorskip("ai_edge_litert")
@@ -189,6 +190,7 @@ def test_int8_keeps_the_features_in_float(files, tmp_path):
     assert dtypes.count(np.float32) >= 2 and np.int8 not in dtypes
 
 
+@pytest.mark.long
 def test_the_command_exports_a_run(files, tmp_path):
     pipeline = speech_recognizer()
     run = write_run(pipeline, tmp_path / "run")

@@ -107,6 +107,7 @@ def prompt_ids(generator):
     return generator.encode(tf.constant(PROMPTS))[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_of_a_language_model_generate_its_tokens(generator, generator_files):
     version, file = generator_files
@@ -128,6 +129,7 @@ def test_files_of_a_language_model_generate_its_tokens(generator, generator_file
     np.testing.assert_array_equal(tokens, beams[:, :2])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_texts_from_strings_begin_with_their_prompts(generator, generator_files):
     version, file = generator_files
@@ -312,6 +314,7 @@ def test_the_comparison_of_a_classifier():
         agreement("int8", min_agreement=0.9, max_score_loss=1).judge(worse, "x")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_of_another_task_is_reported(classifier_files, generator_files):
     version, files = classifier_files
@@ -326,6 +329,7 @@ def test_a_file_of_another_task_is_reported(classifier_files, generator_files):
         SavedModelSinglePass(version["path"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_predict_opens_the_files(
     classifier, classifier_files, generator, generator_files, tmp_path
@@ -351,6 +355,7 @@ def test_predict_opens_the_files(
     assert done.exit_code == 2 and "--beam has no effect on" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_metadata_name_the_task(classifier_files, generator_files):
     version, files = classifier_files

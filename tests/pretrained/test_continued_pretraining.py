@@ -62,6 +62,7 @@ def test_a_converted_checkpoint_is_trained_further(tmp_path):
     assert results["tokens"] == len(lines)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "masked", [True, pytest.param(False, marks=pytest.mark.long)], ids=["to", "from"]

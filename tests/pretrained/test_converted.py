@@ -299,6 +299,7 @@ def test_a_checkpoint_without_a_named_licence_may_have_a_file_of_it():
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_makes_a_run_and_prints_its_search(tmp_path, capfd):
     write_folder(tmp_path / "hf", num_beams=3, length_penalty=0.8, repetition_penalty=2.0)

@@ -492,6 +492,7 @@ def check_subtitles(model, pipeline, files):
     assert [path.read_text("utf-8") for path in sorted(folder.iterdir())] == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_predict_takes_languages_and_writes_timestamps(run, pipeline, files):
     check_predict(run, pipeline, files)

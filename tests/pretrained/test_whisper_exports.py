@@ -101,6 +101,7 @@ def test_a_saved_model(pipeline, tmp_path):
             )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("pipeline", "quantize"), [long("timestamps", "none"), ("beam", "int8")], indirect=["pipeline"]
 )

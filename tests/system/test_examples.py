@@ -72,6 +72,7 @@ def test_an_example_begins_with_how_to_run_it_and_ends_with_what_to_read_next(na
     assert last.startswith("Read next\n") and "](" in last
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_its_data_an_example_tells_in_a_line_how_to_get_them(
     tmp_path, name="fine_tuning", missing="hf download"

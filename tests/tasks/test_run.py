@@ -141,6 +141,7 @@ def test_a_model_is_loaded_with_its_weights(tmp_path):
         assert (mine.numpy() == theirs.numpy()).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_loads_a_model_although_it_imports_the_layers_late(tmp_path):
     config = TransformerConfig.preset("tiny", num_layers=1, d_model=8, d_ff=12, vocab_size=11)

@@ -73,6 +73,7 @@ def test_series():
         np.testing.assert_array_equal(answer, pipeline(batch))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_different_calls_of_one_translator():
     """Searches, scores, alignments and attention are traced from the same layers at once."""

@@ -219,6 +219,7 @@ def test_a_beam_keeps_the_order_for_any_batch_size(translator, batch_size):
     assert translator([], search=Beam(4)) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_n_best_are_the_distinct_texts_of_beam_decoding(translator):
     best = translator.n_best(SENTENCES, 3, Beam(min_length=2))

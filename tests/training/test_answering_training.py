@@ -170,6 +170,7 @@ WRONG = [
 WRONG_TEXTS = ["", "x", "4\t", "-4", "4.0", " 4", "12345678901"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_answer_missing_in_its_passage_is_reported_in_one_line():
     begin, answers = zip(*WRONG, (4, "dog"), strict=True)

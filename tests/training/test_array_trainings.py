@@ -131,6 +131,7 @@ def test_training_is_not_resumed_with_a_changed_corpus(
     assert path and key
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_can_start_from_the_weights_of_a_run(
     finished, corpus, tmp_path, kind="time_series"

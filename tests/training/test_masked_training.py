@@ -122,6 +122,7 @@ def write_config(folder, updates, peak=0.003, **model):
 SMALL = {"num_layers": 1, "d_model": 32, "d_ff": 64, "num_heads": 2, "dropout": 0.0}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_from_scratch_lowers_the_loss(tmp_path):
     config = write_config(tmp_path, 300, **SMALL, max_length=40)

@@ -31,6 +31,7 @@ def test_only_rows_that_differ_in_depth_or_in_the_loss_are_left_out():
     assert left_out == {name for name in PRESETS if name.startswith(("c_layers", "d_label"))}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_update_compiles_for_static_shapes(name="student_base_memory"):
     update(ROWS[name])

@@ -249,6 +249,7 @@ def finished(folder):
     return folder / "run", figures
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_transcribes_evaluates_and_resumes(finished, folder, tmp_path):
     pytest.importorskip("jiwer")
@@ -267,6 +268,7 @@ def test_a_run_transcribes_evaluates_and_resumes(finished, folder, tmp_path):
     assert Run(path).read_metrics()["wer"] == results["wer"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_validation_has_error_rates_and_a_list_of_files_is_evaluated(folder, tmp_path):
     pytest.importorskip("jiwer")

@@ -158,7 +158,7 @@ CLASSES = {
         "language_modelling",
         slow("masked_language_modelling"),
         long("summarization"),
-        slow("translation"),
+        long("translation"),
     ],
 )
 def test_a_run_is_self_contained(finished, corpus, kind):
@@ -183,6 +183,7 @@ def test_a_run_is_self_contained(finished, corpus, kind):
         assert model.config.labels == LABELS and model.config.pooling == "attention"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
@@ -318,6 +319,7 @@ def test_the_weights_of_another_task_are_refused(finished, corpus, tmp_path):
 # Language models
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_perplexity_of_a_validation_equals_an_evaluation(finished, corpus, tmp_path):
     """The learner's without smoothing; `evaluate`'s on the split and on the split as a file."""

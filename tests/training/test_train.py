@@ -113,6 +113,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(stopped, finished, setting
     assert_same_end(folder, finished)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_damaged_checkpoint_is_reported_and_the_previous_one_is_used(
     stopped, finished, settings, tmp_path
@@ -186,6 +187,7 @@ def test_sigterm_before_the_first_update_leaves_no_lock_and_no_draft(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_sigterm_during_training_and_at_its_end(settings, corpus, finished, tmp_path, monkeypatch):
     folder = tmp_path / "run"
@@ -207,6 +209,7 @@ def test_sigterm_during_training_and_at_its_end(settings, corpus, finished, tmp_
     assert_same_end(folder, finished)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_holds_the_folder_until_it_is_killed_and_loses_only_unsaved_updates(
     settings, corpus, finished, tmp_path

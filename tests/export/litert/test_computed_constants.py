@@ -86,6 +86,7 @@ def test_a_file_of_speech_stores_neither_distances_nor_numbers(quantize, search,
     assert not any({2000, 1792} & {*shape} for shape in shapes)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_of_text_stores_no_distances(tmp_path):
     pytest.importorskip("ai_edge_litert")

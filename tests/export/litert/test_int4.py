@@ -273,6 +273,7 @@ def interpreted(path, translator, rows, kernels):
     return texts, np.array(scores)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_kernels_translate_with_the_numbers_that_the_file_stores(export, translator, sentences):
     """As the model in float does with these numbers, and not as with its own."""

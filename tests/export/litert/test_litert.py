@@ -159,6 +159,7 @@ def attributes(model):
     }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_export_does_not_change_the_model(
     translator, sentences, calibration, tmp_path, monkeypatch
@@ -286,6 +287,7 @@ def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     assert [x.text for x in loaded.answer_batch(sentences[:7])] == translator(sentences[:7])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("alignment", [(1, None), pytest.param((0, 1), marks=pytest.mark.long)])
 def test_it_returns_the_attention_of_each_token(deep, sentences, sources, tmp_path, alignment):

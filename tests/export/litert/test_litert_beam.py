@@ -111,6 +111,7 @@ def test_n_best_tokens_equal_those_of_the_model(
     assert len({tuple(row) for row in tokens[:, 1]}) > 20  # the second-best outputs also differ
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_controls_are_inputs(beam_export, ids):
     """The same file gives other lengths and other best hypotheses."""
@@ -231,6 +232,7 @@ def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normali
     assert ((tokens != deep.model.config.pad_id).sum(axis=2) >= 9).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatch):
     """Greedy search agrees and the beam does not: the file is not kept."""

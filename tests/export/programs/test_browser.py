@@ -93,6 +93,7 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_best": 2, "batch_sizes": [1, 4]}])
 def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, options):

@@ -108,6 +108,7 @@ def test_a_graph_without_a_tokenizer_needs_no_module():
 LOAD = "import sys, tensorflow; tensorflow.saved_model.load(sys.argv[1])"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_the_import_loading_names_that_operation(tmp_path, kind="byte-level BPE"):
     make, operation = TOKENIZERS[kind]

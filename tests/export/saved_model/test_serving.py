@@ -245,6 +245,7 @@ exec(compile(sys.argv[2], "README.md", "exec"))
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_readmes_python_works_without_this_package(
     readme, version, python, translator, sentences
@@ -254,6 +255,7 @@ def test_the_readmes_python_works_without_this_package(
     assert python(LOADER, version, code) == translator(sentences[:1])[0] + "\n"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_that_import_python_fails_as_the_readme_states(readme, version, python):
     _, code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)

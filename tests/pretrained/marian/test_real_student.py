@@ -58,6 +58,7 @@ def test_the_output_that_does_not_end_is_cut_as_by_marian(student, converted):
     is_greedily_the_same(converted, [row])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_greedy_search_gives_marians_tokens_and_scores(student, converted):
     is_greedily_the_same(converted, student.greedy[:30])

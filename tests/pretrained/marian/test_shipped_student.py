@@ -55,6 +55,7 @@ def test_a_saved_model_in_a_session(translator, sentences, tmp_path):
     assert [text.decode() for text in texts] == translator(sentences, search=BEAM)
 
 
+@pytest.mark.long
 def test_a_tflite_file(translator, sentences, tmp_path):
     report = export_litert(translator, tmp_path / "m.tflite", sentences, lengths=[LIMIT])
     assert report["agreement"] == 1

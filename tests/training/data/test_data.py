@@ -235,6 +235,7 @@ def test_the_fingerprint_distinguishes_corpora(corpus, tokenizer):
     assert len(prints) == 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_skipping_batches_leaves_the_rest_unchanged(corpus, shuffle):

@@ -293,6 +293,7 @@ def test_any_field_is_stored():
     assert seen == 9
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_restart_reads_no_text_and_prints_the_same(tmp_path, monkeypatch):
     write_small_corpus(tmp_path)

@@ -34,6 +34,7 @@ def test_every_epoch_contains_every_pair_once_in_its_own_order(corpus):
     assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_resumes_at_any_batch(corpus):
     steps = corpus.steps(BATCH_TOKENS)

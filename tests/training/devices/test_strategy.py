@@ -266,6 +266,7 @@ def test_replicas_get_their_shares_of_any_structure(two_replicas):
             np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_devices_equal_one(config, one_device, tmp_path):
     ((figures, shown),) = ends(begin(config, tmp_path, "mirrored"))
@@ -383,6 +384,7 @@ def test_the_command_line_reports_mistakes(config, monkeypatch, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_xla_and_several_replicas_are_refused(config, tmp_path):
     ((out, shown),) = ends(begin(config, tmp_path, "mirrored", ["training.jit_compile=true"]))

@@ -301,6 +301,7 @@ def test_another_loss_with_two_passes_is_refused(tiny_model, consistency, messag
     learner.compile("sgd", LabelSmoothedCrossEntropy(0.1))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_jitted_update_equals_an_uncompiled_one(tiny_model):
     inputs, labels = batch(LENGTHS)

@@ -144,6 +144,7 @@ def test_a_moving_average_is_the_same_after_an_interruption(averaged, ema_settin
     assert_equal(trained(archives(tmp_path)[6]), trained(archives(averaged[0])[6]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_best_model_is_kept_and_may_be_the_final_one(configured, tmp_path, final_model="last"):
     settings = configured(
@@ -303,7 +304,7 @@ def test_a_training_that_diverges_at_once_has_no_checkpoint(configured, tmp_path
         run_quietly(configured(), tmp_path, [Break(1)])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_loss_that_has_exploded_is_a_warning_and_valid_json(configured, tmp_path):
     settings = configured(schedule__peak=1e5, log_every=2)
@@ -358,6 +359,7 @@ def test_the_command_ends_with_the_error(configured, tmp_path):
     assert process.stderr.splitlines()[-1].startswith("Error: the loss is nan at update 2.")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_full_disk_is_reported_in_one_line_and_training_resumes(
     configured, tmp_path, monkeypatch

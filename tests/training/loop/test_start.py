@@ -56,6 +56,7 @@ def tuning(folder, *overrides):
     return load_settings(folder / "configs" / "tuning.toml", overrides)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_starts_where_the_other_run_ended(folder, tmp_path):
     first = json.loads(Run(folder / "first").metrics.read_text())

@@ -196,6 +196,7 @@ def test_rows_of_padding_several_batches_and_two_passes_change_nothing(expected)
     assert_same(twice, expected["all"])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_compiled_update_is_the_same(expected):
     assert_same(updated(speech_model(), [recordings()], jit_compile=True), expected["all"])

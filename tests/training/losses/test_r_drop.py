@@ -90,6 +90,7 @@ def trained(model, r_drop, batches, **options):
     return learner.fit(batches, verbose=0, shuffle=False).history
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_dropout_an_update_is_the_same(small_model, jit_compile=True):
     with_it, without = (small_model(num_layers=1, num_decoder_layers=1) for _ in range(2))

@@ -155,6 +155,7 @@ def test_a_moving_average_is_that_of_the_weights_before_rounding():
         np.testing.assert_allclose(one, two, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_gradients_are_those_of_the_rounded_weights(accumulate=2):
     data = [batch(LENGTHS, seed) for seed in range(accumulate)]
@@ -217,6 +218,7 @@ def matrices(model):
     return [w.numpy().T for w in model.weights if w.name == "kernel" and np.prod(w.shape) >= 1024]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_model_of_a_run_has_rounded_weights_and_its_checkpoints_others(settings, tmp_path):
     metrics, text = run_quietly(settings, tmp_path / "run")
