@@ -230,7 +230,7 @@ def test_greedy_search_stops_where_generate_does(name):
     assert checkpoint.search == Greedy(max_length=LIMIT - 1)
     tokens = checkpoint.search(checkpoint.model, expected["right_source"].astype("int32"))[0]
     theirs = expected["right_greedy"][:, 1:]
-    theirs = np.pad(theirs, [(0, 0), (0, 31 - theirs.shape[1])], constant_values=PAD)
+    theirs = np.pad(theirs, [(0, 0), (0, LIMIT - 1 - theirs.shape[1])], constant_values=PAD)
     np.testing.assert_array_equal(tokens[:, 0], theirs)
     assert (theirs[:, LIMIT - 2] != PAD).any()
 
