@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+from waiting import until
 
 PAGE = pathlib.Path(__file__).parents[1] / "examples" / "browser"
 SCRIPTS = pathlib.Path(__file__).parent / "export" / "programs" / "browser"
@@ -108,11 +109,8 @@ def open_blank(browser, site):
     """Opens an empty page of the site, which runs only the page's modules."""
     (site / "blank.html").write_text("<!doctype html><title>Blank</title>", "utf-8")
     browser.call("Page.navigate", url=f"{browser.address}/blank.html")
-    for _ in range(100):
-        if browser.evaluate("location.pathname + document.readyState") == "/blank.htmlcomplete":
-            return
-        time.sleep(0.1)
-    raise AssertionError(browser.evaluate("location.href"))
+    place = "location.pathname + document.readyState"
+    assert until(lambda: browser.evaluate(place) == "/blank.htmlcomplete"), browser.evaluate(place)
 
 
 def call(command, **request):

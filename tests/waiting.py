@@ -4,8 +4,8 @@ import time
 
 
 def until(condition):
-    """Waits at most ten seconds for a condition; returns whether it holds."""
-    end = time.monotonic() + 10
+    """Waits at most forty seconds for a condition; returns whether it holds."""
+    end = time.monotonic() + 40  # enough beside other work; processes of tests sleep for a minute
     while not (held := condition()) and time.monotonic() < end:
         time.sleep(0.02)
     return held

@@ -203,7 +203,7 @@ def test_a_signal_ends_a_command_silently(number, status):
     )
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=20)
+    _, stderr = process.communicate(timeout=50)
     assert (process.returncode, stderr.strip()) == (status, "")
 
 

@@ -1,9 +1,9 @@
 """Exports show their stages on stderr, and only if the option for it is given."""
 
 import io
-import time
 
 import rich.console
+from waiting import until
 
 from keras_transformer.cli.predict import _progress
 from keras_transformer.cli.progress import counted_lines, shown_progress
@@ -25,8 +25,7 @@ def test_on_a_terminal_the_stage_is_shown_and_erased():
     with shown_progress(console) as progress:
         progress("converting [x]")
         assert text.getvalue().count("\n") == 0
-        time.sleep(0.3)  # it is drawn ten times a second
-        assert "converting [x]" in text.getvalue()
+        assert until(lambda: "converting [x]" in text.getvalue())
     assert text.getvalue().endswith("\x1b[2K")  # the line is erased
 
 

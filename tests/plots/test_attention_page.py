@@ -1,11 +1,11 @@
 """The page of attention weights in a headless Chromium, opened from disk."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 from chromium import Browser, chromium
+from waiting import until
 
 from keras_transformer import Attention
 from keras_transformer.plots.attention_page import attention_page, save_page
@@ -47,11 +47,9 @@ def page(browser, tmp_path):
         save_page(attentions, path)
         browser.call("Page.navigate", url=path.as_uri())
         browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
-        for _ in range(100):
-            if browser.evaluate("document.querySelectorAll('.word').length"):
-                return browser
-            time.sleep(0.05)
-        raise AssertionError(browser.evaluate("document.body.innerText"))
+        drawn = "document.querySelectorAll('.word').length"
+        assert until(lambda: browser.evaluate(drawn)), browser.evaluate("document.body.innerText")
+        return browser
 
     return show
 

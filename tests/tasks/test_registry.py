@@ -16,7 +16,7 @@ class Slow:
     everybody = threading.Barrier(THREADS)
 
     def __init__(self):
-        self.everybody.wait(20)  # all threads make one before the first of them stores it
+        self.everybody.wait(120)  # all threads make one before the first of them stores it
 """
 
 

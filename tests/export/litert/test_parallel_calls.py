@@ -160,7 +160,7 @@ def test_a_call_that_runs_while_a_file_is_closed_is_told(file):
     assert until(lambda: model._engines._free.empty())  # two run, one waits
     model.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in threads)
     assert len(errors) == 3 and all("has been closed" in error for error in errors)
     assert not any("\n" in error for error in errors)
@@ -173,16 +173,16 @@ def test_a_call_in_this_process_ends_although_its_file_is_closed(file, monkeypat
 
     def slow(engine, *arguments, **inputs):
         begun.set()
-        assert goes_on.wait(20)
+        assert goes_on.wait(120)
         return run(engine, *arguments, **inputs)
 
     monkeypatch.setattr(CompiledEngine, "run", slow)
     thread = threading.Thread(target=lambda: answers.append(model.run_signature("product", x=X)))
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(120)
     model.close()
     goes_on.set()
-    thread.join(20)
+    thread.join(120)
     monkeypatch.undo()
     expected = CompiledEngine(file).run("product", x=X)["y"]
     np.testing.assert_array_equal(answers[0]["y"], expected)

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from waiting import until
 
 from keras_transformer.training.data import lock as module
 from keras_transformer.training.data.lock import SILENCE, RunLock, RunLocked
@@ -136,11 +137,7 @@ def test_heartbeats_continue_and_end(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BEAT", 0.02)
     with RunLock(tmp_path) as lock:
         os.utime(lock.record, (0, 0))
-        for _ in range(500):
-            if lock.record.stat().st_mtime > 0:
-                break
-            time.sleep(0.01)
-        assert lock.record.stat().st_mtime > 0
+        assert until(lambda: lock.record.stat().st_mtime > 0)
 
 
 def test_a_process_that_slept_too_long_gets_an_error_and_keeps_the_new_lock(tmp_path):

@@ -15,6 +15,7 @@ from small_runs import At, run_quietly, write_small_corpus
 from keras_transformer.fields import Frames, Images
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data import checksums, encoding, store_writer
+from keras_transformer.training.data import store as module
 from keras_transformer.training.data.checksums import DamagedStore, plain_damage
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
@@ -120,14 +121,15 @@ def test_another_key_is_another_store(tmp_path, training):
     assert {path.name for path in tmp_path.iterdir()} == {validation.folder.name, third.folder.name}
 
 
-def test_a_process_waits_while_another_one_writes(tmp_path, training):
+def test_a_process_waits_while_another_one_writes(tmp_path, training, monkeypatch):
+    monkeypatch.setattr(module, "WAIT", 0.02)
     folder = take(tmp_path / "a", training).folder
     part = tmp_path / "b" / f".{folder.name}.part"
     stores = []
     with RunLock(part):
         thread = threading.Thread(target=lambda: stores.append(take(tmp_path / "b", training)))
         thread.start()
-        time.sleep(1.5)
+        time.sleep(0.2)
         assert thread.is_alive() and not stores
         folder.rename(tmp_path / "b" / folder.name)  # as if the other process had written it
     thread.join(30)
