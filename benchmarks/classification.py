@@ -60,8 +60,8 @@ class Recurrent:
     def count(self, config, units):
         """Returns the number of parameters of the model."""
         cells = 4 * units * (config.d_model + units + 1) * self.directions
-        head = (self.directions * units + 1) * config.num_labels
-        return config.vocab_size * config.d_model + cells + head
+        head = (self.directions * units + 1) * config.head.num_labels
+        return config.tokens.vocab_size * config.d_model + cells + head
 
     def make(self, config, units, policy):
         """Returns a functional Keras model from token ids `[B, S]` to logits `[B, C]`.
@@ -70,16 +70,17 @@ class Recurrent:
         (in place of a block) and before the linear layer.
         """
         tokens = keras.Input((None,), dtype="int32")
-        real = keras.ops.not_equal(tokens, config.pad_id)  # [B, S]
-        embedding = keras.layers.Embedding(config.vocab_size, config.d_model, dtype=policy)
-        x = keras.layers.Dropout(config.dropout)(embedding(tokens))  # [B, S, D]
+        real = keras.ops.not_equal(tokens, config.tokens.pad_id)  # [B, S]
+        embedding = keras.layers.Embedding(config.tokens.vocab_size, config.d_model, dtype=policy)
+        x = keras.layers.Dropout(config.encoder.dropout)(embedding(tokens))  # [B, S, D]
         layer = keras.layers.LSTM(units, return_sequences=self.pooling != "last", dtype=policy)
         if self.directions == 2:
             layer = keras.layers.Bidirectional(layer, dtype=policy)
-        x = keras.layers.Dropout(config.dropout)(layer(x, mask=real))
+        x = keras.layers.Dropout(config.encoder.dropout)(layer(x, mask=real))
         if self.pooling != "last":
-            x = keras.layers.Dropout(config.dropout)(_pooled(x, real, self.pooling))  # [B, U]
-        logits = keras.layers.Dense(config.num_labels, dtype=policy)(x)  # [B, C]
+            x = _pooled(x, real, self.pooling)  # [B, U]
+            x = keras.layers.Dropout(config.encoder.dropout)(x)
+        logits = keras.layers.Dense(config.head.num_labels, dtype=policy)(x)  # [B, C]
         return keras.Model(tokens, keras.ops.cast(logits, "float32"))
 
 

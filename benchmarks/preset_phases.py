@@ -32,7 +32,7 @@ class Translating:
     """Greedy search for one sentence, with an output of maximum length."""
 
     def __init__(self, model, length):
-        banned = np.arange(model.config.vocab_size) == EOS_ID
+        banned = np.arange(model.config.tokens.vocab_size) == EOS_ID
         self._search = tf.function(
             lambda source: (
                 Greedy(length)(
@@ -40,7 +40,9 @@ class Translating:
                 ).tokens
             )
         )
-        source = np.random.default_rng(1).integers(4, model.config.vocab_size, (1, length), "int32")
+        source = np.random.default_rng(1).integers(
+            4, model.config.tokens.vocab_size, (1, length), "int32"
+        )
         source[:, -1] = EOS_ID
         self._source = tf.constant(source)
         self.facts = {"parameters": model.count_params()}
@@ -61,9 +63,11 @@ def make(order):
     if order["phase"] == "translation":
         return Timed(Translating(model, order["length"]))
     learner = Learner(model, RealLabels(PAD_ID), dtype=policy)
+    block = config.encoder.block
     task = Task(
-        order["preset"], config.vocab_size, config.d_model, config.num_layers, config.num_heads,
-        config.d_ff, rows=order["batch_tokens"] // order["length"], length=order["length"],
+        order["preset"], config.tokens.vocab_size, config.d_model, config.num_layers,
+        block.num_heads, block.d_ff, rows=order["batch_tokens"] // order["length"],
+        length=order["length"],
     )  # fmt: skip
     learner.compile(adam(task, Adam), LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID))
     learner.optimizer.build(learner.trainable_variables)

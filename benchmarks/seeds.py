@@ -57,7 +57,7 @@ def prepare(run, folder, seeds):
     ]  # fmt: skip
     rows = [pair for pair in zip(*rows, strict=True) if max(map(len, pair)) <= recipe["longest"]]
     longest = max(len(row) for pair in rows for row in pair)
-    table = np.full([2, len(rows), longest], config.pad_id, np.int32)
+    table = np.full([2, len(rows), longest], config.tokens.pad_id, np.int32)
     for number, pair in enumerate(rows):
         for side, row in enumerate(pair):
             table[side, number, : len(row)] = row
@@ -99,7 +99,7 @@ def recipe_of(settings, config):
     """
     encoder, training, schedule = config.encoder, settings.training, settings.schedule
     plain = TransformerConfig(
-        vocab_size=config.vocab_size, norm="pre",
+        vocab_size=config.tokens.vocab_size, norm="pre",
         **{name: getattr(encoder, name, getattr(encoder.block, name, None)) for name in SIZES},
     )  # fmt: skip
     if config != plain:
@@ -115,10 +115,10 @@ def recipe_of(settings, config):
         section, key = name.split(".")
         if (value := getattr(getattr(settings, section), key)) != required:
             raise click.ClickException(f"{name} must be {required}. Received: {value}.")
-    if config.vocab_size > 32_768:
+    if config.tokens.vocab_size > 32_768:
         raise click.ClickException(
             "the vocabulary must have at most 32,768 tokens, whose ids fit into 16 bits. "
-            f"Received: {config.vocab_size:,}."
+            f"Received: {config.tokens.vocab_size:,}."
         )
     if not training.simcut:
         raise click.ClickException("training.simcut must be more than 0.")

@@ -59,6 +59,6 @@ def _read_pairs(pipeline, sentences):
     for source, tokens, empty in map_sorted(translate, sentences, batch_size=64):
         if not empty:
             source, tokens = (
-                side[: np.count_nonzero(side != config.pad_id)] for side in (source, tokens)
+                side[: np.count_nonzero(side != config.tokens.pad_id)] for side in (source, tokens)
             )
-            yield source, np.concatenate([[config.bos_id], tokens[:-1]]).astype(np.int32)
+            yield source, np.concatenate([[config.tokens.bos_id], tokens[:-1]]).astype(np.int32)

@@ -39,10 +39,11 @@ def shortlist_metrics(pipeline, sentences, search=None) -> dict[str, Any]:
     )
     parity = compare(sentences, expected, found, pipeline.target_tokenizer)
     config = pipeline.model.config
-    always = (config.pad_id, config.bos_id, config.eos_id)
+    always = (config.tokens.pad_id, config.tokens.bos_id, config.tokens.eos_id)
     sources = pipeline.source_tokenizer.encode(sentences).to_list()
     counts = [
-        len(shortlist.candidates(source, always, config.shares_vocabulary)) for source in sources
+        len(shortlist.candidates(source, always, config.head.shares_vocabulary))
+        for source in sources
     ]
     return {
         "shortlist": {

@@ -5,8 +5,8 @@ the names of sublayers, `self_attention/query/kernel`, and its masks as boolean 
 means "may attend". Sizes: B batch, T target or query, S source or key, D d_model, H heads.
 """
 
-import copy
 import math
+import types
 
 import numpy as np
 
@@ -247,12 +247,12 @@ def score_of(weights, kind):
     return {"dot_product": lambda query, key, h: query @ key}.get(kind, scaled_dot_product)
 
 
-def relation(weights, position, length, causal, config):
+def relation(weights, position, length, causal, num_heads):
     """Returns the effect of a position on a self-attention, as arguments of `multi_head`."""
     if position.kind == "rotary":
         return {"turn": lambda heads: rotated(heads, position.base, position.scaling)}
     if position.kind == "alibi":
-        return {"bias": alibi(SLOPES[config.num_heads], length)}
+        return {"bias": alibi(SLOPES[num_heads], length)}
     if position.kind == "t5":
         return {"bias": t5_bias(weights["distance_bias"], length, position.distance, causal)}
     if position.kind == "relative":
@@ -269,8 +269,10 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     """Multi-head attention with the score and, for self-attention, the position of a config."""
     if kind is None:
         return multi_head(weights, x, memory, allowed, num_heads)
-    options = relation(weights, kind.position, x.shape[1], causal, kind) if memory is x else {}
-    options["groups"] = kind.num_key_value_heads
+    options = {}
+    if memory is x:
+        options = relation(weights, kind.position, x.shape[1], causal, num_heads)
+    options["groups"] = kind.groups
     if memory is x and kind.window is not None:
         near = [[abs(i - j) <= kind.window for j in range(len(x[0]))] for i in range(len(x[0]))]
         allowed = allowed & np.array(near)
@@ -346,7 +348,7 @@ def encoder_block(
 ):
     """Figure 1, left. `allowed` is [B, S, S]; attention weights go into the dict `record`.
 
-    `kind` is a configuration with a position and a score; `None`: no position, and Eq. 1.
+    `kind` has a position, a window and a score; `None`: no position, and Eq. 1.
     """
     record = {} if record is None else record
 
@@ -409,14 +411,16 @@ def decoder_block(
 
 def of_block(kind, number):
     """Returns a block's settings: no window if it is global, otherwise the local position."""
-    if kind is None or kind.window is None:
-        return kind
-    changed = copy.copy(kind)
-    if kind.global_every and number % kind.global_every == 0:
-        object.__setattr__(changed, "window", None)
-    elif kind.local_position:
-        object.__setattr__(changed, "position", kind.local_position)
-    return changed
+    if kind is None:
+        return None
+    is_global = kind.window is None or (kind.global_every and number % kind.global_every == 0)
+    position = kind.position if is_global else kind.local_position or kind.position
+    return types.SimpleNamespace(
+        position=position,
+        window=None if is_global else kind.window,
+        groups=kind.block.num_key_value_heads,
+        score=kind.block.score,
+    )
 
 
 def with_shared_bias(block, weights):
@@ -514,22 +518,22 @@ def embedding_scopes(weights, tie):
 def transformer(weights, config, source, target, record=None):
     """Figure 1 as a whole: returns logits [B, T, V] before the softmax."""
     record = {} if record is None else record
-    source_weights, target_weights, projection = embedding_scopes(weights, config.tie)
+    source_weights, target_weights, projection = embedding_scopes(weights, config.head.tie)
     options = {
-        "num_heads": config.num_heads,
-        "activation": config.activation,
-        "norm": config.norm,
-        "final_norm": config.final_norm,
-        "embedding_norm": config.embedding_norm,
-        "epsilon": config.normalization.epsilon,
-        "kind": config,
+        "num_heads": config.encoder.block.num_heads,
+        "activation": config.encoder.block.activation,
+        "norm": config.encoder.block.norm,
+        "final_norm": config.encoder.final_norm,
+        "embedding_norm": config.encoder.embedding_norm,
+        "epsilon": config.encoder.block.normalization.epsilon,
     }
     memory = encoder(
         scope(weights, "encoder"),
-        embedding(source_weights, source, config.position.kind),
-        everyone(source.shape[1], source != config.pad_id),
+        embedding(source_weights, source, config.encoder.position.kind),
+        everyone(source.shape[1], source != config.tokens.pad_id),
         config.num_layers,
         record=record.setdefault("encoder", {}),
+        kind=config.encoder,
         **options,
     )
     x = decoder(
@@ -537,15 +541,16 @@ def transformer(weights, config, source, target, record=None):
         embedding(
             target_weights,
             target,
-            config.position.kind,
-            zero_start=getattr(config, "decoder_start", "token") == "zeros",
+            config.encoder.position.kind,
+            zero_start=config.head.decoder_start == "zeros",
         ),
         memory,
         # Padding comes after a target, where causality hides it from every real position.
         everyone(target.shape[1], np.ones(target.shape, bool)),
-        everyone(target.shape[1], source != config.pad_id),
-        config.num_decoder_layers or config.num_layers,
+        everyone(target.shape[1], source != config.tokens.pad_id),
+        config.decoder.num_layers or config.num_layers,
         record=record.setdefault("decoder", {}),
+        kind=config.decoder,
         **options,
     )
     return x @ projection

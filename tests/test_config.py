@@ -96,24 +96,41 @@ def test_every_row_of_table_3_has_a_preset():
 @pytest.mark.parametrize("name", ROWS)
 def test_a_preset_has_the_values_of_its_row(name):
     config = TransformerConfig.preset(name)
-    d_k = config.d_k or config.d_model // config.num_heads
-    d_v = config.d_v or config.d_model // config.num_heads
-    row = (config.num_layers, config.d_model, config.d_ff, config.num_heads, d_k, d_v)
-    assert (*row, config.dropout) == ROWS[name]
-    assert config.num_decoder_layers in (None, config.num_layers)
-    assert config.position.kind == ("learned" if name == "e_learned_positions" else "sinusoidal")
-    assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
+    d_k = config.encoder.block.d_k or config.d_model // config.encoder.block.num_heads
+    d_v = config.encoder.block.d_v or config.d_model // config.encoder.block.num_heads
+    row = (
+        config.num_layers,
+        config.d_model,
+        config.encoder.block.d_ff,
+        config.encoder.block.num_heads,
+        d_k,
+        d_v,
+    )
+    assert (*row, config.encoder.block.dropout) == ROWS[name]
+    assert config.decoder.num_layers in (None, config.num_layers)
+    assert config.encoder.position.kind == (
+        "learned" if name == "e_learned_positions" else "sinusoidal"
+    )
+    assert (config.encoder.block.norm, config.head.tie, config.encoder.block.activation) == (
+        "post",
+        "all",
+        "relu",
+    )
 
 
 @pytest.mark.parametrize("name", STUDENTS)
 def test_students_have_the_sizes_of_marian(name):
     config = TransformerConfig.preset(name)
-    sizes = (config.num_layers, config.decoder_layers, config.d_model, config.d_ff)
-    assert (*sizes, config.num_heads) == STUDENTS[name]
-    assert (config.decoder.mixer.kind, config.decoder_start) == ("ssru", "zeros")
-    assert (config.norm, config.tie, config.activation) == ("post", "all", "relu")
-    assert config.attention_bias and config.output_bias
-    assert config.position == Sinusoidal("halves", endpoint=True)
+    sizes = (config.num_layers, config.decoder_layers, config.d_model, config.encoder.block.d_ff)
+    assert (*sizes, config.encoder.block.num_heads) == STUDENTS[name]
+    assert (config.decoder.mixer.kind, config.head.decoder_start) == ("ssru", "zeros")
+    assert (config.encoder.block.norm, config.head.tie, config.encoder.block.activation) == (
+        "post",
+        "all",
+        "relu",
+    )
+    assert config.encoder.block.attention_bias and config.head.output_bias
+    assert config.encoder.position == Sinusoidal("halves", endpoint=True)
 
 
 def test_a_preset_of_another_model_is_reported_in_one_line():
@@ -218,7 +235,11 @@ def test_number_of_parameters_of_tied_and_untied_weights(tie):
 
 def test_a_preset_with_changes():
     config = TransformerConfig.preset("big", vocab_size=99, dropout=0.1)
-    assert (config.vocab_size, config.dropout, config.d_model) == (99, 0.1, 1024)
+    assert (config.tokens.vocab_size, config.encoder.block.dropout, config.d_model) == (
+        99,
+        0.1,
+        1024,
+    )
 
 
 def test_dictionary_round_trip():

@@ -39,7 +39,7 @@ def test_a_head_takes_the_rules_that_it_accepts_and_refuses_others():
         OutputRules(end_ids=(6,), banned_ids=(5,)),
         OutputRules(end_ids=(6,), banned_ids=(5,), prompt_ids=(7,)),
     ]
-    assert {config.bos_id for config in configured} == {4}
+    assert {config.tokens.bos_id for config in configured} == {4}
     with pytest.raises(ValueError, match=r"^A `\w+` has the rules end_ids\. Received: OutputRules"):
         dataclasses.replace(LanguageModelConfig(**SIZES).head, rules=rules)
 

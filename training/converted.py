@@ -88,7 +88,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
         "training": dict(TASKS[task].fixed),
     }
     if tokenizers is not None:
-        separate = not tokenizers.shared and config.tie != "all"
+        separate = not tokenizers.shared and config.head.tie != "all"
         size = tokenizers.source.vocab_size
         sections["data"]["max_length"] = min(100, config.max_length)
         sections["vocabulary"] = {"size": size, "shared": not separate}

@@ -126,7 +126,9 @@ def make_consistency(options, config) -> Consistency | None:
             off.
     """
     if options.simcut:
-        return SimCut(options.simcut, options.token_cutoff, (config.bos_id, config.eos_id))
+        return SimCut(
+            options.simcut, options.token_cutoff, (config.tokens.bos_id, config.tokens.eos_id)
+        )
     return RDrop(options.r_drop) if options.r_drop else None
 
 
@@ -137,7 +139,11 @@ def make_ctc(options, config) -> CTC | None:
         options: The `[training]` section.
         config: The configuration of the model. Its padding is the blank.
     """
-    return CTC(options.ctc_weight, config.pad_id, config.eos_id) if options.ctc_weight else None
+    return (
+        CTC(options.ctc_weight, config.tokens.pad_id, config.tokens.eos_id)
+        if options.ctc_weight
+        else None
+    )
 
 
 def _distillation_weight(settings):

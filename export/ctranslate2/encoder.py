@@ -75,7 +75,7 @@ class EngineModel:
 
     def __call__(self, inputs, training=False) -> Any:
         """Returns the output of the head for token ids `[B, S]`."""
-        allowed = padding_mask(inputs, self.config.pad_id)  # [B, 1, S]
+        allowed = padding_mask(inputs, self.config.tokens.pad_id)  # [B, 1, S]
         return self._head(self.encode(inputs), inputs, allowed)
 
     def hidden_states(self, inputs, training=False) -> Any:
@@ -108,12 +108,12 @@ class EngineModel:
         if not len(ids):
             return np.zeros((*ids.shape, self.config.encoder.d_model), np.float32)
         ids = np.ascontiguousarray(ids, np.int32)
-        lengths = np.sum(ids != self.config.pad_id, axis=1, dtype=np.int32)
+        lengths = np.sum(ids != self.config.tokens.pad_id, axis=1, dtype=np.int32)
         output = self._engine.forward_batch(
             self._storage.from_array(ids),
             self._storage.from_array(lengths),
             token_type_ids=None if second is None else second.astype(int).tolist(),
         )
         states = np.array(output.last_hidden_state, np.float32)  # [B, S, D]
-        states[ids == self.config.pad_id] = 0
+        states[ids == self.config.tokens.pad_id] = 0
         return states

@@ -156,7 +156,8 @@ def _judge_beam(draft, agreement, name):
         if not loaded.is_cut(exported[0].tokens, source)
         if not (ends_by_force and loaded.is_cut(expected[0].tokens, source))
         if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
-        if config.bos_id == config.eos_id or config.bos_id not in exported[0].tokens
+        if config.tokens.bos_id == config.tokens.eos_id
+        or config.tokens.bos_id not in exported[0].tokens
     ]
     if not rows:
         return {"sentences": 0, "agreement": None}

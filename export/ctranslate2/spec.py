@@ -69,7 +69,7 @@ def make_encoder_spec(pipeline) -> Any:
         # CTranslate2 scales the sum of both embeddings.
         encoder.embeddings[1].weight = tokens.segments.table.numpy() / tokens.embedding.scale
     spec = specs.TransformerEncoderModelSpec(encoder)
-    pieces = _checked_names(tokenizer.pieces(range(tokenizer.vocab_size)), config.vocab_size)
+    pieces = _checked_names(tokenizer.pieces(range(tokenizer.vocab_size)), config.tokens.vocab_size)
     spec.register_vocabulary(pieces)
     unknown = pieces[tokenizer.unk_id]
     return _described(spec, config, pieces, unknown, metadata_of_encoder(pipeline))
@@ -85,8 +85,8 @@ def _described(spec, config, pieces, unknown, metadata):
         unknown: The unknown token.
         metadata: Dictionary of further values.
     """
-    spec.config.eos_token = pieces[config.eos_id]
-    spec.config.bos_token = pieces[config.bos_id]
+    spec.config.eos_token = pieces[config.tokens.eos_id]
+    spec.config.bos_token = pieces[config.tokens.bos_id]
     spec.config.unk_token = unknown
     spec.config.layer_norm_epsilon = config.stacks[0].block.normalization.epsilon
     for name, value in metadata.items():
@@ -105,14 +105,14 @@ def _encoder_decoder(model, pieces, target_pieces):
     for layer, block in zip(decoder.layer, model.decoder.blocks, strict=True):
         fill_cross_attention(layer.attention, block)
     spec = specs.TransformerSpec(encoder, decoder)
-    if pieces[config.eos_id] != target_pieces[config.eos_id]:
+    if pieces[config.tokens.eos_id] != target_pieces[config.tokens.eos_id]:
         raise ExportError(
             "CTranslate2 needs the same name for the end of sources and of targets. Those of this "
-            f"model are {pieces[config.eos_id]} and {target_pieces[config.eos_id]}."
+            f"model are {pieces[config.tokens.eos_id]} and {target_pieces[config.tokens.eos_id]}."
         )
-    spec.register_source_vocabulary(_checked_names(pieces, config.vocab_size))
+    spec.register_source_vocabulary(_checked_names(pieces, config.tokens.vocab_size))
     spec.register_target_vocabulary(_checked_names(target_pieces, config.output_size))
-    start = None if config.head.rules.starts_with_language else target_pieces[config.bos_id]
+    start = None if config.head.rules.starts_with_language else target_pieces[config.tokens.bos_id]
     spec.config.decoder_start_token = start  # `None`: the caller gives it
     # Where the token of the source's language comes after the end, the caller adds both.
     spec.config.add_source_eos = config.head.rules.language_codes in ("none", "before")

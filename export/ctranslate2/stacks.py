@@ -42,9 +42,9 @@ def fill_stack(spec, table, embedding, stack, config) -> None:
 
 def embedding_scale(config) -> bool | np.float32:
     """Returns true for the paper's scale, false for none, or the scale as a number."""
-    if config.embedding_scale in (None, 1):
-        return config.embedding_scale is None
-    return np.float32(config.embedding_scale)
+    if config.tokens.embedding_scale in (None, 1):
+        return config.tokens.embedding_scale is None
+    return np.float32(config.tokens.embedding_scale)
 
 
 def _positions(embedding):

@@ -52,7 +52,10 @@ def make_arrays(model, tokenizers) -> dict[str, np.ndarray]:
 
 def never_emitted(config) -> list[int]:
     """Returns ids of tokens whose bias must exclude them; Marian has no list of banned tokens."""
-    return sorted({config.pad_id, config.bos_id, *config.head.rules.banned_ids} - {config.eos_id})
+    return sorted(
+        {config.tokens.pad_id, config.tokens.bos_id, *config.head.rules.banned_ids}
+        - {config.tokens.eos_id}
+    )
 
 
 def check_run(config, tokenizers, quantize="none", origin=None) -> None:
@@ -101,7 +104,7 @@ def check_expressible(config, tokenizers) -> list[int]:
             f"Received: {config.head.rules.silent_ids}."
         )
     sizes = [ids.size for ids in defined]
-    if config.tie == "all" and sizes[0] != sizes[1]:
+    if config.head.tie == "all" and sizes[0] != sizes[1]:
         raise ExportError("Marian cannot express one embedding table for two vocabularies.")
     return sizes
 
@@ -130,7 +133,7 @@ def cut_shortlist(shortlist, pipeline) -> Shortlist:
         ExportError: If it has a target token that Marian's vocabulary does not have.
     """
     config = pipeline.model.config
-    shortlist.check_sizes(config.vocab_size, config.output_size)
+    shortlist.check_sizes(config.tokens.vocab_size, config.output_size)
     source, target = check_expressible(config, pipeline.tokenizers)
     offsets = shortlist.offsets[: source + 1]
     ids = shortlist.ids[: offsets[-1]]
@@ -150,22 +153,23 @@ def check_quantizable(config, sizes) -> None:
     Raises:
         ExportError: If it cannot. The message names the field of the configuration.
     """
-    for name in ("d_model", "d_ff"):
-        if getattr(config, name) % INNER:
+    for name, size in (("d_model", config.d_model), ("d_ff", config.encoder.block.d_ff)):
+        if size % INNER:
             raise ExportError(
                 f"`{name}` must be a multiple of {INNER} for the browsers' engine in int8. "
-                f"Received: {name}={getattr(config, name)}."
+                f"Received: {name}={size}."
             )
     if sizes[1] % COLUMNS:
         raise ExportError(
             f"The size of the vocabulary must be a multiple of {COLUMNS} for the browsers' engine "
             f"in int8. Received: {sizes[1]}."
         )
-    if config.tie != "all":
+    if config.head.tie != "all":
         raise ExportError(
-            f'`tie` must be "all" for the browsers\' engine in int8. Received: tie={config.tie!r}.'
+            '`tie` must be "all" for the browsers\' engine in int8. '
+            f"Received: tie={config.head.tie!r}."
         )
-    if config.activation == "gelu":
+    if config.encoder.block.activation == "gelu":
         raise ExportError(
             "`activation` must not be gelu for the browsers' engine, which computes "
             "x * sigmoid(1.702 x) under that name. Received: activation='gelu'."

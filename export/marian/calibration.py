@@ -36,7 +36,7 @@ def find_multipliers(pipeline, sentences) -> dict[Any, float]:
         ValueError: If all sentences are empty.
     """
     config, largest = pipeline.model.config, {}
-    weights = weights_of(config, (config.vocab_size, config.output_size))
+    weights = weights_of(config, (config.tokens.vocab_size, config.output_size))
     kernels = [weight for weight in weights if weight.layout == SAME]
     names = {weight.variable(pipeline.model).path: weight.theirs for weight in kernels}
     products = [*names.values(), OUTPUT]  # in order

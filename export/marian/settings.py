@@ -36,14 +36,14 @@ def from_config(config, sizes) -> dict[str, Any]:
         "dec-cell-base-depth": 2,
         "dec-cell-high-depth": 1,
         "skip": False,
-        "tied-embeddings": config.tie == "target",
-        "tied-embeddings-all": config.tie == "all",
+        "tied-embeddings": config.head.tie == "target",
+        "tied-embeddings-all": config.head.tie == "all",
         "tied-embeddings-src": False,
         "output-omit-bias": False,
-        "transformer-heads": config.num_heads,
-        "transformer-dim-ffn": config.d_ff,
+        "transformer-heads": config.encoder.block.num_heads,
+        "transformer-dim-ffn": config.encoder.block.d_ff,
         "transformer-decoder-dim-ffn": 0,
-        "transformer-ffn-activation": to_marian[config.activation],
+        "transformer-ffn-activation": to_marian[config.encoder.block.activation],
         "transformer-decoder-autoreg": autoregression[config.decoder.mixer.kind],
         "transformer-dim-aan": 2048,
         "transformer-aan-depth": 2,
@@ -62,7 +62,7 @@ def from_config(config, sizes) -> dict[str, Any]:
 
 def minimum_version(config) -> str | None:
     """Returns the oldest version of Marian that computes the model correctly; `None` for any."""
-    return ".".join(map(str, EXACT_SINCE)) if config.activation == "gelu" else None
+    return ".".join(map(str, EXACT_SINCE)) if config.encoder.block.activation == "gelu" else None
 
 
 def _version(config):
@@ -106,6 +106,6 @@ def unexpressed(config) -> tuple[str, str] | None:
     for stack in config.stacks:
         if not isinstance(stack.block.feed_forward, Plain):
             return "feed_forward", "Plain()"
-    if config.activation not in ACTIVATIONS.values():
+    if config.encoder.block.activation not in ACTIVATIONS.values():
         return "activation", " or ".join(map(repr, ACTIVATIONS.values()))
     return None

@@ -25,10 +25,6 @@ EARLIER = (
 )
 
 
-class DifferentPartsError(AttributeError, ValueError):
-    """Error for reading an option of a model that differs between its parts."""
-
-
 @dataclasses.dataclass(init=False, unsafe_hash=True)  # frozen by `__setattr__`
 class ModelConfig:
     """Configuration of a model, composed of the configurations of its parts.
@@ -162,7 +158,7 @@ class ModelConfig:
         """
         if {*fields} != {*PARTS}:
             raise OldConfigurationError(EARLIER.format("the parts of a model"))
-        if hasattr(cls.description["head"].default, "rules") and "rules" not in fields["head"]:
+        if "rules" in cls.description["head"].default.to_dict() and "rules" not in fields["head"]:
             raise OldConfigurationError(EARLIER.format("rules for outputs"))
         parts = {
             name: part.from_dict(fields[name])
@@ -214,6 +210,11 @@ class ModelConfig:
         return getattr(self.head, "target_vocab_size", None) or self.tokens.vocab_size
 
     @property
+    def d_model(self) -> int:
+        """Width of the model, in features."""
+        return self.stacks[0].d_model
+
+    @property
     def num_layers(self) -> int:
         """Number of blocks of the encoder, or of the decoder if there is no encoder."""
         return self.stacks[0].num_layers
@@ -227,27 +228,3 @@ class ModelConfig:
     def max_length(self) -> int:
         """Maximum length of inputs and outputs, in positions."""
         return min(stack.max_length for stack in self.stacks)
-
-    def __getattr__(self, name) -> Any:
-        """Returns an option or attribute of the parts, if it has the same value in all parts."""
-        if name.startswith("_") or name in PARTS:
-            raise AttributeError(name)
-        if name in self.aliases:
-            part, name = self.aliases[name]
-            return getattr(getattr(self, part), name)
-        parts = {key: part for key in PARTS if (part := getattr(self, key)) is not None}
-        values = {
-            key: getattr(owner, name)
-            for key, part in parts.items()
-            for owner in (part, getattr(part, "block", None))
-            if hasattr(owner, name)
-        }
-        if not values:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
-        first, *others = values.values()
-        if any(other != first for other in others):
-            different = ", ".join(f"{key}.{name}={value!r}" for key, value in values.items())
-            raise DifferentPartsError(
-                f"`{name}` must be the same in all parts of the model. Received: {different}."
-            )
-        return first

@@ -177,6 +177,11 @@ class StackConfig(PartConfig):
         return head_sizes(self.d_model, block.num_heads, block.d_k, block.d_v)
 
     @property
+    def dropout(self) -> float:
+        """Dropout rate of the output of each sublayer."""
+        return self.block.dropout
+
+    @property
     def hides_start(self) -> bool:
         """`True` if no other position attends to the first one."""
         return self.attends_to_start is False

@@ -182,10 +182,12 @@ def check_alignment(alignment, config) -> None:
     layers = config.decoder_layers
     is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     layer, head = alignment if is_pair else (None, None)
-    if not _is_index(layer, layers) or not (head is None or _is_index(head, config.num_heads)):
+    if not _is_index(layer, layers) or not (
+        head is None or _is_index(head, config.decoder.block.num_heads)
+    ):
         raise ValueError(
             "`alignment` must be a pair of a decoder layer and a head, or None for the mean of its "
-            f"heads. There are {layers} layers and {config.num_heads} heads. "
+            f"heads. There are {layers} layers and {config.decoder.block.num_heads} heads. "
             f"Received: alignment={alignment!r}."
         )
 

@@ -28,7 +28,7 @@ class Vocabulary(typing.NamedTuple):
     @classmethod
     def of(cls, config: Any) -> "Vocabulary":
         """Returns the output vocabulary of a `ModelConfig`."""
-        ids = config.pad_id, config.bos_id, config.eos_id
+        ids = config.tokens.pad_id, config.tokens.bos_id, config.tokens.eos_id
         return cls(config.output_size, *ids, config.head.rules)
 
     def difference(self, other: "Vocabulary") -> str | None:

@@ -264,7 +264,7 @@ class TargetDecoder:
         self.stack = Decoder.from_stack(
             config.decoder, dtype=policy, kernels=kernels, name="decoder"
         )
-        self.zero_start = config.starts_with_zeros
+        self.zero_start = config.head.starts_with_zeros
         self.starts_with_language = config.head.rules.starts_with_language
 
     @property

@@ -48,8 +48,8 @@ class Transformer(EncoderDecoderModel):
     default_name = "transformer"
 
     def make_input(self, config: Any, policy: Any, kernels: Any) -> EmbeddedTokens:  # noqa: D102
-        name = "embedding" if config.tie == "all" else "source_embedding"
+        name = "embedding" if config.head.tie == "all" else "source_embedding"
         return EmbeddedTokens(config, policy, kernels, side="source_", name=name)
 
     def shared_embedding(self, config: Any, source: Any) -> Any:  # noqa: D102
-        return source.embedding if config.tie == "all" else None
+        return source.embedding if config.head.tie == "all" else None

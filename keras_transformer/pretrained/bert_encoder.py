@@ -91,9 +91,12 @@ class BertEncoder(TextEncoder):
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         inner = {ours: theirs for theirs, ours in self.block.items()}["feed_forward.inner"]
-        yield f"{self.layer(config, config.num_layers - 1)}{inner}.weight", (config.d_ff, width)
-        embedding = getattr(config, "embedding_size", None) or width
-        yield f"{prefix}{self.words}", (config.vocab_size, embedding)
+        yield (
+            f"{self.layer(config, config.num_layers - 1)}{inner}.weight",
+            (config.encoder.block.d_ff, width),
+        )
+        embedding = config.input.embedding_size or width
+        yield f"{prefix}{self.words}", (config.tokens.vocab_size, embedding)
         rows = config.max_length + self.first + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, embedding)
 
@@ -116,7 +119,7 @@ class BertEncoder(TextEncoder):
     def embeddings(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of the embeddings and of the layers after them."""
         yield from self.tables()
-        if config.embedding_size is None:
+        if config.input.embedding_size is None:
             yield from layers({"embeddings.LayerNorm": "encoder.embedding_norm"}, self.prefix)
         else:
             table = {"embeddings.LayerNorm": "input.norm", self.projection: "input.projection"}

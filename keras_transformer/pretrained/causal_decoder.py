@@ -142,9 +142,10 @@ class CausalDecoder(Family):
         prefix, width = self._prefix, config.d_model
         last = f"{prefix}layers.{config.num_layers - 1}."
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
-        yield f"{last}self_attn.q_proj.weight", (config.num_heads * config.d_k, width)
-        yield f"{last}self_attn.k_proj.weight", (config.num_key_value_heads * config.d_k, width)
-        yield f"{last}mlp.down_proj.weight", (width, config.d_ff)
+        block = config.decoder.block
+        yield f"{last}self_attn.q_proj.weight", (block.num_heads * block.d_k, width)
+        yield f"{last}self_attn.k_proj.weight", (block.num_key_value_heads * block.d_k, width)
+        yield f"{last}mlp.down_proj.weight", (width, block.d_ff)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self._prefix, self.settings.count("vocab_size")

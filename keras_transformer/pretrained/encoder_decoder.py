@@ -87,23 +87,23 @@ class EncoderDecoderFamily(Family):
         width = config.d_model
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         for side, depth in depths.items():
-            yield f"model.{side}.layers.{depth - 1}.fc1.weight", (config.d_ff, width)
+            yield f"model.{side}.layers.{depth - 1}.fc1.weight", (config.encoder.block.d_ff, width)
             if self.learned:
                 yield POSITIONS[side], (config.max_length + FIRST, width)
         table = self.tensors.first_of([SHARED, *TABLES.values(), OUTPUT])
-        yield table, (config.vocab_size, width)
+        yield table, (config.tokens.vocab_size, width)
         if BIAS in self.tensors:
-            yield BIAS, (1, config.vocab_size)
+            yield BIAS, (1, config.tokens.vocab_size)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         tables = [SHARED, *TABLES.values()]
-        target = tables if config.tie == "none" else [*tables, OUTPUT]
-        yield Weight(target if config.tie == "all" else tables, "source_embedding.table")
-        if config.tie != "all":
+        target = tables if config.head.tie == "none" else [*tables, OUTPUT]
+        yield Weight(target if config.head.tie == "all" else tables, "source_embedding.table")
+        if config.head.tie != "all":
             yield Weight(target, "target_embedding.table")
-        if config.tie == "none":
+        if config.head.tie == "none":
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
-        if config.output_bias:
+        if config.head.output_bias:
             yield Weight(BIAS, "logits.bias", ROW)
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         for side, depth in depths.items():

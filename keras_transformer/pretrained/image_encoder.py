@@ -80,9 +80,9 @@ class ImageEncoder(Family):
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
-        yield last, (config.d_ff, width)
-        patch = config.patch_size, config.patch_size
-        yield f"{prefix}{PROJECTION}.weight", (width, config.channels, *patch)
+        yield last, (config.encoder.block.d_ff, width)
+        patch = config.input.patch_size, config.input.patch_size
+        yield f"{prefix}{PROJECTION}.weight", (width, config.input.channels, *patch)
         yield f"{prefix}{EMBEDDINGS}position_embeddings", (1, config.max_length, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
@@ -109,13 +109,13 @@ class ImageEncoder(Family):
         A pixel x from 0 to 1 is `(x - mean) / deviation` there and `2 x - 1` here, so that the
         mean and the deviation of each channel go into kernel and bias.
         """
-        name, size = f"{self._prefix}{PROJECTION}", config.patch_size
-        mean, deviation = self._steps.statistics(config.channels)
+        name, size = f"{self._prefix}{PROJECTION}", config.input.patch_size
+        mean, deviation = self._steps.statistics(config.input.channels)
         places = size * size  # channels are the fastest axis of our kernel
         factor = np.tile(0.5 / deviation, places)[:, None]  # [P * P * C, 1]
         shift = np.tile((0.5 - mean) / deviation, places)
-        layout = Layout(patch=(size, size, config.channels))
-        shape = size * size * config.channels, config.d_model
+        layout = Layout(patch=(size, size, config.input.channels))
+        shape = size * size * config.input.channels, config.d_model
         theirs = self.tensors.read(f"{name}.weight", layout.shape(shape))
         moved = shift @ layout.ours(theirs, shape).astype("float64")  # [D]
         kernel, bias = "embedding.projection.kernel", "embedding.projection.bias"

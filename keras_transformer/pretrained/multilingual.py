@@ -161,7 +161,7 @@ def multilingual_tokenizers(vocabulary, languages, config, in_targets=True) -> T
 
     def tokenizer(of_side):
         more = {"languages": of_side, "no_text": {MASK, *languages.ids, *added}}
-        return sentencepiece_tokenizer(pieces, ids, config, config.vocab_size, **more)
+        return sentencepiece_tokenizer(pieces, ids, config, config.tokens.vocab_size, **more)
 
     if not in_targets:
         return Tokenizers.of([tokenizer(languages), tokenizer(None)])

@@ -76,12 +76,12 @@ def sentencepiece_tokenizer(vocabulary, ids, config, size, **options) -> Sentenc
         ValueError: If the vocabulary does not fit the model.
     """
     try:
-        if ids.get(END) != config.eos_id:
+        if ids.get(END) != config.tokens.eos_id:
             raise ValueError(
                 f"{END!r} must have the id of the end token in config.json, "
-                f"{config.eos_id}. Received: {ids.get(END)}"
+                f"{config.tokens.eos_id}. Received: {ids.get(END)}"
             )
-        special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
+        special = {name: getattr(config.tokens, name) for name in ("pad_id", "bos_id", "eos_id")}
         rules = {**special, "steps": vocabulary.steps, **options}
         pieces = with_table(vocabulary.model, ids, size, unk_id=ids[UNKNOWN], **rules)
         return SentencePieceTokenizer(*pieces)

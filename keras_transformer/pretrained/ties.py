@@ -61,11 +61,11 @@ def token_weights(table, output, config, entries) -> Iterator[Weight]:
         entries: Number of tokens in the file.
     """
     layout = Layout(entries=entries)
-    if config.tie == "none":
+    if config.head.tie == "none":
         yield Weight(table, "embedding.table", layout)
         yield Weight(output, "output_layer.kernel", layout._replace(transposed=True))
     else:
         yield Weight((table, output), "embedding.table", layout)
-    bias = np.zeros(config.vocab_size, "float32")
-    bias[config.pad_id] = SILENT
+    bias = np.zeros(config.tokens.vocab_size, "float32")
+    bias[config.tokens.pad_id] = SILENT
     yield Weight((), "logits.bias", default=bias)

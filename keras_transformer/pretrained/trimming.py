@@ -93,11 +93,11 @@ def restrict(checkpoint, source, target) -> Trimmed:
     options = {**_ids(config.to_flat()), **_ids({} if rules is None else vars(rules.rules))}
     single = {number for name, number in options.items() if name.endswith(ONE)}
     single |= {*options.get("end_ids", ())}
-    special = {getattr(config, name) for name in SPECIAL}
+    special = {getattr(config.tokens, name) for name in SPECIAL}
     special |= {getattr(side, name) for side in checkpoint.tokenizers for name in SPECIAL}
     special |= {side.mask_id for side in checkpoint.tokenizers} - {None}
     source, target = source | special, target | special | single
-    if getattr(config, "shares_vocabulary", True):
+    if getattr(config.head, "shares_vocabulary", True):
         source = target = source | target
     else:
         source, target = _aligned(source, target, special)
@@ -105,7 +105,7 @@ def restrict(checkpoint, source, target) -> Trimmed:
     tokenizers = _restricted(checkpoint.tokenizers, kept)
     numbers = {number: new for new, number in enumerate(kept[1])}
     changes = {"vocab_size": len(kept[0]), **_renumbered(config.to_flat(), numbers)}
-    if getattr(config, "target_vocab_size", None) is not None:
+    if getattr(config.head, "target_vocab_size", None) is not None:
         changes["target_vocab_size"] = len(kept[1])
     smaller = dataclasses.replace(config, **changes)
     model = type(checkpoint.model)(smaller, dtype=checkpoint.model.policy)

@@ -196,8 +196,10 @@ class ConditionalGenerator(Generator):
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
         output = self.greedy(self.searched, source, self.options()).tokens[0, 0]  # [L]
         config = self.model.config
-        target = [int(token) for token in output.numpy() if token != config.pad_id]  # [T]
-        begin = int(source[0, 0]) if config.head.rules.starts_with_language else config.bos_id
+        target = [int(token) for token in output.numpy() if token != config.tokens.pad_id]  # [T]
+        begin = (
+            int(source[0, 0]) if config.head.rules.starts_with_language else config.tokens.bos_id
+        )
         inputs = [begin, *target[:-1]]
         read = self.source_tokenizer.pieces(self.model.read_source(source)[0].numpy())
         chosen, before = (self.target_tokenizer.pieces(ids) for ids in (target, inputs))
@@ -207,7 +209,8 @@ class ConditionalGenerator(Generator):
 
     def _alignment(self, source, target, weights, translation):
         source, target = (
-            side[: np.count_nonzero(side != self.model.config.pad_id)] for side in (source, target)
+            side[: np.count_nonzero(side != self.model.config.tokens.pad_id)]
+            for side in (source, target)
         )
         pieces = [
             tokenizer.pieces(side)

@@ -140,7 +140,7 @@ class Generator(TextAnswering, TextPipeline):
     def encode(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Returns padded token ids `[B, S]`; see the function `encode`."""
         ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
-        return ids.to_tensor(self.model.config.pad_id), truncated, empty
+        return ids.to_tensor(self.model.config.tokens.pad_id), truncated, empty
 
     def check_samples(self, samples: Sequence[str]) -> list[str]:
         """Returns the sentences to check an export with as a list; see `check_samples`."""
@@ -168,7 +168,7 @@ class Generator(TextAnswering, TextPipeline):
 
         def of_ids(source, **settings):
             found = find(source, **settings)
-            real = tf.not_equal(found.tokens, self.model.config.pad_id)  # [B, (M,) L]
+            real = tf.not_equal(found.tokens, self.model.config.tokens.pad_id)  # [B, (M,) L]
             length = tf.reduce_sum(tf.cast(real, tf.int32), axis=-1)  # [B, (M)]
             outputs = {"tokens": found.tokens, "score": found.scores, "length": length}
             outputs[COMPLETE] = found.complete
@@ -407,10 +407,10 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
         return {"source": checked_ids(source, tokenizer, longest)}
 
     def screen(source, **settings):
-        valid = valid_rows(source, config)  # [B]
-        return valid, {"source": empty_where_invalid(source, valid, config), **settings}
+        valid = valid_rows(source, config.tokens)  # [B]
+        return valid, {"source": empty_where_invalid(source, valid, config.tokens), **settings}
 
-    nothing = {"tokens": config.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
+    nothing = {"tokens": config.tokens.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
     nothing[COMPLETE] = True
     inputs = {"source": SOURCE}
     return Signature("tokens", IDS, inputs, function, check, screen, nothing, search=search)

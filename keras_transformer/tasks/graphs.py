@@ -62,7 +62,7 @@ def trace_score(translator) -> Callable:
     """Returns a function of sentences, their translations, and the languages if any."""
 
     def score_pairs(sources, targets, *front):
-        pad_id, longest = translator.model.config.pad_id, translator.max_length
+        pad_id, longest = translator.model.config.tokens.pad_id, translator.max_length
         tokenizers = translator.tokenizers.with_any_languages()
         (source, source_cut), (target, target_cut) = (
             _encoded(tokenizer, texts, longest, front)  # ragged [B, (S)] or [B, (T)]; [B]
@@ -114,7 +114,10 @@ def trace_alignment(translator, search, layer, head) -> Callable:
         languages, values = values[: len(front)], values[len(front) :]
         chosen = search.with_values(values)
         outputs = _translate(translator, sentences, chosen, *languages, alignment=(layer, head))
-        pad_id, target = translator.model.config.pad_id, tf.squeeze(outputs["found"].tokens, 1)
+        pad_id, target = (
+            translator.model.config.tokens.pad_id,
+            tf.squeeze(outputs["found"].tokens, 1),
+        )
         return {
             **{name: outputs[name] for name in (*COLUMNS, COMPLETE)},
             "source": translator.model.read_source(outputs["source"].to_tensor(pad_id)),  # [B, S]
@@ -147,12 +150,14 @@ def trace_text_score(generator) -> Callable:
         config, longest = generator.model.config, generator.max_length
         ids, truncated, _ = encode(generator.target_tokenizer, texts, longest)
         ids = _whole(ids, truncated)
-        text = _padded(ids, config.pad_id)  # [B, T]
+        text = _padded(ids, config.tokens.pad_id)  # [B, T]
         tokens = tf.cast(ids.row_lengths(), tf.int32)
-        prompt = tf.fill([tf.shape(text)[0], 1], config.eos_id)  # an empty prompt
+        prompt = tf.fill([tf.shape(text)[0], 1], config.tokens.eos_id)  # an empty prompt
         if hides_start:
             prompt = text[:, :1]
-            tokens -= tf.cast((tokens > 0) & tf.not_equal(prompt[:, 0], config.eos_id), tf.int32)
+            tokens -= tf.cast(
+                (tokens > 0) & tf.not_equal(prompt[:, 0], config.tokens.eos_id), tf.int32
+            )
         _, scores = score(generator.whole, prompt, text)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 

@@ -26,18 +26,18 @@ def beam_memory(config, batch, size, length) -> float:
     """
     has_source = config.encoder is not None
     layers = config.decoder_layers
-    head = config.d_model // config.num_heads
-    widths = (config.d_k or head) + (config.d_v or head)
-    stored = (config.num_key_value_heads or config.num_heads) * widths  # for each position
+    block = config.decoder.block
+    heads = block.num_heads
+    stored = (block.num_key_value_heads or heads) * sum(config.decoder.head_sizes)  # a position
     rows = batch * size
     memory = layers * stored * length * batch * has_source
     if config.decoder.has_state:
         cache = memory + layers * CACHES * rows * config.d_model
-        scores = SCORES * config.num_heads * rows * length  # of the memory
+        scores = SCORES * heads * rows * length  # of the memory
     else:
         cache = memory + layers * stored * length * CACHES * rows
         # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
-        scores = SCORES * config.num_heads * rows * size * length
+        scores = SCORES * heads * rows * size * length
     count = min(size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)

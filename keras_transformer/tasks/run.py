@@ -72,7 +72,7 @@ class Run:
             files = " and ".join(str(self.path / name) for name in tokenizers.files())
             sizes = " and ".join(str(side.vocab_size) for side in dict.fromkeys(tokenizers))
             config = model.config
-            theirs = dict.fromkeys((config.vocab_size, config.output_size))
+            theirs = dict.fromkeys((config.tokens.vocab_size, config.output_size))
             raise ValueError(
                 f"{files} does not belong to this run: it has {sizes} tokens, but {self.model} "
                 f"was trained with {' and '.join(map(str, theirs))}. Put back the original."

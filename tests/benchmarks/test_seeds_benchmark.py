@@ -77,7 +77,7 @@ def test_jax_computes_what_this_package_computes(tmp_path):
         assert (first["embedding/table"] != second["embedding/table"]).any()
         for weight in model.weights:
             weight.assign(first[weight.path])
-    rng, size = np.random.default_rng(0), model.config.vocab_size
+    rng, size = np.random.default_rng(0), model.config.tokens.vocab_size
     with np.load(folder / "examples.npz") as examples:
         source = examples["source"][:5]
         target = np.pad(examples["target"][:5, :-1], [(0, 0), (1, 0)], constant_values=2)

@@ -72,7 +72,9 @@ def assert_ranked(outputs, expected):
 
 def exhaustive(model, source, score, min_length, max_length):
     """Scores every possible sentence, finished sentences first, without any search."""
-    words = [token for token in range(model.config.vocab_size) if token not in (PAD, BOS, EOS)]
+    words = [
+        token for token in range(model.config.tokens.vocab_size) if token not in (PAD, BOS, EOS)
+    ]
 
     def scored(ends, length):
         group = [[*prefix, *ends] for prefix in itertools.product(words, repeat=length - len(ends))]

@@ -320,7 +320,7 @@ def test_another_model_and_an_alignment_are_refused():
 def test_a_prompt_is_kept_even_if_its_tokens_are_forbidden(name):
     """Constraints apply to the tokens after the prompt."""
     model, prompts = talkative_text(), text_prompts()
-    size = model.config.vocab_size
+    size = model.config.tokens.vocab_size
     banned = np.zeros(size, bool)
     banned[[token for prompt in prompts for token in words_of(prompt)]] = True
     assert not banned.all()

@@ -110,7 +110,12 @@ def decode_eagerly(model, source, limit=LIMIT):
 
 def uncached(logits, config, source, limit=LIMIT):
     return reference.greedy(
-        logits, source, limit, bos_id=config.bos_id, eos_id=config.eos_id, pad_id=config.pad_id
+        logits,
+        source,
+        limit,
+        bos_id=config.tokens.bos_id,
+        eos_id=config.tokens.eos_id,
+        pad_id=config.tokens.pad_id,
     )
 
 

@@ -48,7 +48,7 @@ def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
     for ours, theirs in zip(outputs[:2], expected, strict=True):
         np.testing.assert_array_equal(ours[:, 0], theirs)
     whole = Greedy()(model, sources(), SearchOptions(cache_length=LIMIT)).tokens.numpy()
-    assert (whole[:, :, 3:] != model.config.pad_id).any()
+    assert (whole[:, :, 3:] != model.config.tokens.pad_id).any()
     limits = tf.range(1, 1 + len(sources()))  # one for each source, which the cache also limits
     ours = Greedy(limits)(model, sources(), SearchOptions(cache_length=LIMIT)).tokens[:, 0]
     theirs = by_greedy(model, sources(), max_length=limits, cache_length=LIMIT)[0]

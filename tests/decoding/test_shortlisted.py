@@ -50,11 +50,11 @@ def model(kind="shared", seed=0, **other):
         for path, factor in factors.items():
             if weight.path.endswith(path):
                 weight.assign(weight * factor)
-    tied = config.tie != "none"
+    tied = config.head.tie != "none"
     weights = made.target_embedding.table if tied else made.output_layer.kernel
     matrix = 2 * (weights.numpy() if tied else weights.numpy().T)  # [V, D]
-    matrix[[config.pad_id, config.bos_id]] = 0
-    matrix[config.eos_id] *= 1.5
+    matrix[[config.tokens.pad_id, config.tokens.bos_id]] = 0
+    matrix[config.tokens.eos_id] *= 1.5
     weights.assign(matrix if tied else matrix.T)
     return made
 
@@ -63,14 +63,14 @@ def shortlist(kind="shared"):
     """Up to four random target tokens for each source token, never padding."""
     rng, size = np.random.default_rng(4), model(kind).config.output_size
     lists = [rng.choice(size, rng.integers(0, 5), replace=False) for _ in range(V)]
-    lists[model(kind).config.pad_id] = [30, 31]  # never in a sentence
+    lists[model(kind).config.tokens.pad_id] = [30, 31]  # never in a sentence
     ends = np.cumsum([0, *map(len, lists)])
     return Shortlist(FIRST, 4, ends, np.concatenate(lists).astype(int))
 
 
 def sources(kind="shared"):
     config = model(kind).config
-    changed = {PAD: config.pad_id, EOS: config.eos_id}
+    changed = {PAD: config.tokens.pad_id, EOS: config.tokens.eos_id}
     return np.vectorize(lambda token: changed.get(token, token))(SOURCES).astype("int32")
 
 
@@ -78,11 +78,13 @@ def candidates(kind="shared"):
     """Returns the tokens that each source may become, boolean [B, V], computed token by token."""
     config, lists = model(kind).config, shortlist(kind)
     allowed = np.zeros((3, config.output_size), bool)
-    allowed[:, [*range(FIRST), config.pad_id, config.bos_id, config.eos_id]] = True
+    allowed[
+        :, [*range(FIRST), config.tokens.pad_id, config.tokens.bos_id, config.tokens.eos_id]
+    ] = True
     for row, source in zip(allowed, sources(kind), strict=True):
-        for piece in source[source != config.pad_id]:
+        for piece in source[source != config.tokens.pad_id]:
             row[lists.ids[lists.offsets[piece] : lists.offsets[piece + 1]]] = True
-            if config.target_vocab_size is None:
+            if config.head.target_vocab_size is None:
                 row[piece] = True
     assert allowed.sum(axis=1).min() > 3 and allowed.any(axis=0).sum() < 0.9 * allowed.shape[1]
     return allowed
@@ -169,7 +171,7 @@ def test_several_models_score_and_align_among_the_candidates():
 
 def special(kind):
     config = model(kind).config
-    return config.bos_id, config.eos_id, config.pad_id
+    return config.tokens.bos_id, config.tokens.eos_id, config.tokens.pad_id
 
 
 def test_one_table_is_one_vocabulary_whether_or_not_both_sizes_are_given():

@@ -149,7 +149,7 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
 
 
 def test_a_shortlist_is_not_dropped_silently(translator, tmp_path):
-    size = translator.model.config.vocab_size
+    size = translator.model.config.tokens.vocab_size
     restricted = translator.with_shortlist(Shortlist.from_counts([[5, 6, 1]], size, first=4))
     with pytest.raises(ExportError, match="cannot contain a shortlist. Export the pipeline"):
         export_ctranslate2(restricted, tmp_path / "x", ["in 3 weeks"])

@@ -41,8 +41,8 @@ def model_that_ends(seed, eos, sharpness=1, **changes):
         weights.assign(values)
     kernel = sharpness * model.output_layer.kernel.numpy()  # [D, V]
     kernel[0] = 0
-    kernel[0, [model.config.pad_id, model.config.bos_id]] = -20
-    kernel[0, model.config.eos_id] = eos
+    kernel[0, [model.config.tokens.pad_id, model.config.tokens.bos_id]] = -20
+    kernel[0, model.config.tokens.eos_id] = eos
     model.output_layer.kernel.assign(kernel)
     return model
 
@@ -50,12 +50,16 @@ def model_that_ends(seed, eos, sharpness=1, **changes):
 def random_sources(config, count=24, seed=0):
     """Returns token ids `[count, 14]` of sentences of 2 to 14 tokens."""
     random = np.random.default_rng(seed)
-    words = [w for w in range(19) if w not in (config.pad_id, config.bos_id, config.eos_id)]
-    sources = np.full((count, 14), config.pad_id, "int32")
+    words = [
+        w
+        for w in range(19)
+        if w not in (config.tokens.pad_id, config.tokens.bos_id, config.tokens.eos_id)
+    ]
+    sources = np.full((count, 14), config.tokens.pad_id, "int32")
     for row in sources:
         length = random.integers(2, 15)
         row[: length - 1] = random.choice(words, length - 1)
-        row[length - 1] = config.eos_id
+        row[length - 1] = config.tokens.eos_id
     return sources
 
 
@@ -68,7 +72,7 @@ def load(model, folder, quantize=None):
 
 def texts_of(sources, config):
     """Returns sources without their ends as lists of tokens."""
-    ends = [list(row).index(config.eos_id) for row in sources]
+    ends = [list(row).index(config.tokens.eos_id) for row in sources]
     return [[PIECES[token] for token in row[:end]] for row, end in zip(sources, ends, strict=True)]
 
 
@@ -90,7 +94,10 @@ def search(loaded, sources, config, **options):
 def pieces_of(tokens, config):
     """Returns the same lists from rows of token ids."""
     rows = [list(row) for row in tokens.numpy()]
-    ends = [row.index(config.eos_id) + 1 if config.eos_id in row else len(row) for row in rows]
+    ends = [
+        row.index(config.tokens.eos_id) + 1 if config.tokens.eos_id in row else len(row)
+        for row in rows
+    ]
     return [[PIECES[token] for token in row[:end]] for row, end in zip(rows, ends, strict=True)]
 
 
@@ -208,11 +215,11 @@ def test_every_kind_of_language_model_gives_the_same(changes, tmp_path):
     config = LanguageModelConfig(**small_fields(LanguageModelConfig, **changes))
     model = randomise(LanguageModel(config))
     sources = random_sources(config)
-    sources[-1] = [config.eos_id, *[config.pad_id] * 13]  # an empty prompt
+    sources[-1] = [config.tokens.eos_id, *[config.tokens.pad_id] * 13]  # an empty prompt
     tokens, scores = tf.function(lambda: by_greedy(model, sources))()
     make_spec(model, PIECES, PIECES, 1, 29).save(str(tmp_path))
     loaded = ctranslate2.Generator(str(tmp_path), intra_threads=1)
-    prompts = [[PIECES[config.bos_id], *text] for text in texts_of(sources, config)]
+    prompts = [[PIECES[config.tokens.bos_id], *text] for text in texts_of(sources, config)]
     options = {"return_scores": True, "return_end_token": True, "max_length": 29}
     results = loaded.generate_batch(prompts, beam_size=1, length_penalty=0, **options)
     assert [result.sequences[0] for result in results] == pieces_of(tokens, config)
@@ -234,7 +241,7 @@ def test_a_beam_gives_the_same(
     outputs, exported_scores = search(
         loaded, sources, config, beam_size=4, length_penalty=length_penalty
     )
-    ended = [output[-1] == PIECES[config.eos_id] for output in outputs]
+    ended = [output[-1] == PIECES[config.tokens.eos_id] for output in outputs]
     assert sum(ended) > 10 and len({tuple(output) for output in outputs}) > 9
     for row, mine in enumerate(pieces_of(tokens[:, 0], config)):
         if ended[row]:
@@ -258,8 +265,8 @@ def test_a_beam_after_a_forced_token_gives_the_same(normalization, length_penalt
         length_penalty=length_penalty,
         target_prefix=[[PIECES[7]]] * len(sources),
     )
-    dropped = ((tokens.numpy() != config.pad_id).sum(axis=2) == 2).any(axis=1)
-    ended = np.array([output[-1] == PIECES[config.eos_id] for output in found])
+    dropped = ((tokens.numpy() != config.tokens.pad_id).sum(axis=2) == 2).any(axis=1)
+    ended = np.array([output[-1] == PIECES[config.tokens.eos_id] for output in found])
     rows = np.flatnonzero(ended & ~dropped)
     assert len(rows) > 40 and 0 < dropped.sum() < 5
     mine = pieces_of(tokens[:, 0], config)
@@ -276,7 +283,7 @@ def test_with_a_length_penalty_of_zero_ctranslate2_does_not_stop(tmp_path):
     loaded = load(model, tmp_path)
     outputs, equal = search(loaded, sources, config, beam_size=4, length_penalty=1e-9)
     _, longer = search(loaded, sources, config, beam_size=4, length_penalty=0)
-    ended = np.array([output[-1] == PIECES[config.eos_id] for output in outputs])
+    ended = np.array([output[-1] == PIECES[config.tokens.eos_id] for output in outputs])
     np.testing.assert_allclose(np.array(equal)[ended], scores[:, 0][ended], atol=1e-4)
     assert (np.array(longer) > np.array(equal) + 0.01)[ended].sum() > 5
 

@@ -58,7 +58,7 @@ def translators(tokenizer):
             )
             model = randomise(Transformer(config))
             if model.output_bias is not None:
-                bias = np.random.default_rng(1).normal(size=config.vocab_size)
+                bias = np.random.default_rng(1).normal(size=config.tokens.vocab_size)
                 model.output_bias.assign(3 * bias)
             made[kind] = Translator(model, tokenizer)
         return made[kind]
@@ -146,7 +146,7 @@ def light_with_bias(light):
     config = dataclasses.replace(light.model.config, output_bias=True)
     model = Transformer(config)
     weights = {weight.path: weight.numpy() for weight in light.model.weights}
-    bias = np.random.default_rng(1).uniform(-2, 2, config.vocab_size)
+    bias = np.random.default_rng(1).uniform(-2, 2, config.tokens.vocab_size)
     for weight in model.weights:
         weight.assign(bias if weight is model.output_bias else weights[weight.path])
     return Translator(model, light.source_tokenizer)

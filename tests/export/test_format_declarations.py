@@ -155,7 +155,7 @@ def test_an_invalid_row_is_an_error_or_gives_an_empty_output(make=translator):
 def test_the_signature_of_ids_returns_what_a_search_finds():
     """Lengths count tokens, not padding. An invalid row has no tokens, length or attention."""
     pipeline, received = translator(), []
-    pad, eos = pipeline.model.config.pad_id, pipeline.source_tokenizer.eos_id
+    pad, eos = pipeline.model.config.tokens.pad_id, pipeline.source_tokenizer.eos_id
     tokens = tf.constant([[[5, 6, eos, pad], [7, eos, pad, pad]]] * 2)  # [B, M, L]
     scores, attention = tf.fill([2, 2], -1.0), tf.ones([2, 2, 4, 3])  # [B, M], [B, M, L, S]
     complete = tf.constant([[True, False]] * 2)  # [B, M]

@@ -68,7 +68,7 @@ def translator(**changes):
     for weight in model.weights:
         if weight.path.endswith("query/kernel"):
             weight.assign(4 * weight)
-    return Translator(model, (tokenizer(config.vocab_size), tokenizer(config.output_size)))
+    return Translator(model, (tokenizer(config.tokens.vocab_size), tokenizer(config.output_size)))
 
 
 def settings_of(path):
@@ -101,9 +101,9 @@ def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
     banned = np.isin(np.arange(config.output_size), [IDS["unknown"]])
     tokens, _ = by_greedy(ours.model, source, constraints=Constraints(banned=banned))
     for row, found in zip(source.numpy(), tokens.numpy(), strict=True):
-        expected, _ = marian.greedy(row[row != config.pad_id], config.max_length)
-        assert found[found != config.pad_id].tolist() == expected
-    lengths = {np.count_nonzero(row != config.pad_id) for row in tokens.numpy()}
+        expected, _ = marian.greedy(row[row != config.tokens.pad_id], config.max_length)
+        assert found[found != config.tokens.pad_id].tolist() == expected
+    lengths = {np.count_nonzero(row != config.tokens.pad_id) for row in tokens.numpy()}
     assert len(lengths) > 1 or lengths != {1}
 
 
@@ -378,7 +378,7 @@ def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path)
     _, written = settings_of(tmp_path / "out" / "model.npz")
     assert written["version"] == "v1.12.3 keras-transformer"
     read = read_checkpoint(tmp_path / "out" / "model.npz")
-    assert (read.model.config.activation, read.notes) == ("gelu", [])
+    assert (read.model.config.encoder.block.activation, read.notes) == ("gelu", [])
 
 
 @pytest.mark.slow

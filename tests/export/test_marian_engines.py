@@ -124,7 +124,9 @@ def exported(trained, tmp_path_factory):
 def texts(ours, lines, longest=128, candidates=None):
     """Returns translations of at most three times the source's tokens, Marian's limit."""
     source, *_ = ours.encode(lines)
-    lengths = tf.math.count_nonzero(source != ours.model.config.pad_id, axis=1, dtype=tf.int32)
+    lengths = tf.math.count_nonzero(
+        source != ours.model.config.tokens.pad_id, axis=1, dtype=tf.int32
+    )
     longest = min(longest, ours.max_length)
     rules = None if candidates is None else Constraints(banned=~candidates)
     tokens, _ = by_greedy(ours.model, source, 3 * lengths, longest, constraints=rules)

@@ -166,7 +166,7 @@ def test_the_probability_of_a_transcript_is_that_of_its_tokens():
     frames = LogMel(**config.input.features)(samples[None])
     for result, number in zip(results, found, strict=True):
         (tokens,) = pipeline.target_tokenizer.encode([result.transcript]).to_list()
-        before = tf.constant([[config.bos_id, *tokens[:-1]]])
+        before = tf.constant([[config.tokens.bos_id, *tokens[:-1]]])
         logits = pipeline.model({"source": frames, "target": before}).numpy()[0].astype("float64")
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         assert number == pytest.approx(logits[range(len(tokens)), tokens].mean(), abs=1e-5)

@@ -191,7 +191,7 @@ def test_the_names_are_those_of_the_configuration():
     classes = Position.kinds()
     assert all(kind.kind == name for name, kind in classes.items())
     assert {*map(type, (Rotary(), Position()))} < {*classes.values()}
-    assert StackConfig().position == TransformerConfig().position == Sinusoidal()
+    assert StackConfig().position == TransformerConfig().encoder.position == Sinusoidal()
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_layer_saved_before_there_were_scores():
 
 def test_the_names_are_those_of_the_configuration():
     assert AttentionScore.kinds().items() >= NAMES.items()
-    assert BlockConfig().score == TransformerConfig().score == ScaledDotProduct()
+    assert BlockConfig().score == TransformerConfig().encoder.block.score == ScaledDotProduct()
 
 
 def test_unknown_scores_are_refused():

@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import SSRU, Decoder, DecoderBlock, Mixing, Position, ScaledDotProduct
+from keras_transformer import SSRU, Decoder, DecoderBlock, Mixing
 from keras_transformer.scan import linear_recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -146,17 +146,13 @@ def test_a_mask_for_a_step_is_refused():
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_block_with_an_ssru(norm):
-    class Kind:
-        decoder, position, score = "ssru", Position(), ScaledDotProduct()
-        num_key_value_heads = window = None
-
     block = DecoderBlock(**BLOCK, norm=norm, mixer="ssru")
     block.build((None, None, D), (None, None, D))
     weights = weights_of(randomise(block))
     assert not [name for name in weights if name.startswith("self_attention")]
     x, memory, seen = normal(B, T, D), normal(B, S, D, seed=1), random_mask(B, S, seed=2)
     expected = reference.decoder_block(
-        weights, x, memory, None, reference.everyone(T, seen), H, norm=norm, kind=Kind
+        weights, x, memory, None, reference.everyone(T, seen), H, norm=norm
     )
     out, attended = block(x, memory, memory_allowed=seen, return_weights=True)
     np.testing.assert_allclose(out, expected, **SAME)

@@ -57,18 +57,18 @@ def logits_of_the_reference(model, tokens, record=None):
     table = reference.scope(weights, "embedding")
     x = reference.encoder(
         reference.scope(weights, "decoder"),
-        reference.embedding(table, tokens, config.position.kind),
+        reference.embedding(table, tokens, config.decoder.position.kind),
         np.stack([past] * len(tokens)),
         config.num_layers,
-        config.num_heads,
-        norm=config.norm,
-        activation=config.activation,
-        epsilon=config.normalization.epsilon,
-        kind=config,
+        config.decoder.block.num_heads,
+        norm=config.decoder.block.norm,
+        activation=config.decoder.block.activation,
+        epsilon=config.decoder.block.normalization.epsilon,
+        kind=config.decoder,
         causal=True,
         record=record,
     )
-    return x @ (table["table"].T if config.tie == "all" else weights["output/kernel"])
+    return x @ (table["table"].T if config.head.tie == "all" else weights["output/kernel"])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def logits_of_the_reference(model, tokens, record=None):
 )
 def test_logits_equal_the_reference(variant):
     model = model_of(variant)
-    tokens = batch(model.config.pad_id)
+    tokens = batch(model.config.tokens.pad_id)
     logits = model(tokens)
     assert logits.dtype == "float32" and logits.shape == (3, 11, 19)
     np.testing.assert_allclose(logits, logits_of_the_reference(model, tokens), **MODEL)
@@ -96,9 +96,9 @@ def test_every_attention_weight_equals_the_reference(variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_future_token_changes_no_earlier_logit(variant):
     model = model_of(variant)
-    tokens = batch(model.config.pad_id)
+    tokens = batch(model.config.tokens.pad_id)
     before = to_numpy(model(tokens))
-    tokens[:, 4:] = sentences([7, 7, 7], pad_id=model.config.pad_id, first=12, seed=8)
+    tokens[:, 4:] = sentences([7, 7, 7], pad_id=model.config.tokens.pad_id, first=12, seed=8)
     after = to_numpy(model(tokens))
     np.testing.assert_array_equal(after[:, :4], before[:, :4])
     assert np.all(np.abs(after[:, 4:] - before[:, 4:]).max(-1) > 1e-3)
@@ -108,7 +108,7 @@ def test_a_future_token_changes_no_earlier_logit(variant):
 def test_padding_and_neighbours_change_nothing(variant):
     """A text alone equals the same text in a batch, and in a wider batch."""
     model = model_of(variant)
-    pad_id = model.config.pad_id
+    pad_id = model.config.tokens.pad_id
     tokens = batch(pad_id)
     together = to_numpy(model(tokens))
     wider = to_numpy(model(np.pad(tokens, [(0, 0), (0, 6)], constant_values=pad_id)))
@@ -190,7 +190,7 @@ def test_a_saved_model_is_the_same_with_its_configuration(tmp_path):
     assert type(loaded) is LanguageModel and loaded.config == model.config
     np.testing.assert_array_equal(loaded(tokens), model(tokens))
     again = LanguageModelConfig.from_dict(model.config.to_dict())
-    assert again == model.config and again.tie == "none"
+    assert again == model.config and again.head.tie == "none"
 
 
 @pytest.mark.parametrize(

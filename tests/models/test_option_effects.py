@@ -182,7 +182,7 @@ def computed(kind, fields):
     model_class, inputs = getattr(kt, kind), KINDS[kind][1]
     config = model_class.config_class(**json.loads(fields))
     if kind == "ImageClassifier":
-        inputs = np.resize(inputs, (2, *config.shape))
+        inputs = np.resize(inputs, (2, *config.input.shape))
     if kind == "SpeechTransformer":
         inputs = {**inputs, "source": inputs["source"][..., : config.input.num_mel_filters]}
     keras.utils.set_random_seed(0)

@@ -65,10 +65,10 @@ def test_a_shortlist_finds_its_most_probable_candidate(untied):
     found = kt.Greedy()(Shortlisted(untied, shortlist), source, SearchOptions(cache_length=5))
     tokens = found.tokens.numpy()[0, 0].tolist()
     tokens = tokens[: tokens.index(3) + 1] if 3 in tokens else tokens
-    score, target = 0.0, [untied.config.bos_id]
+    score, target = 0.0, [untied.config.tokens.bos_id]
     for token in tokens:
         logits = to_numpy(untied({"source": source, "target": np.array([target])}))[0, -1]
-        never = [untied.config.pad_id, untied.config.bos_id]
+        never = [untied.config.tokens.pad_id, untied.config.tokens.bos_id]
         allowed = [word for word in candidates if word not in never]
         assert token == allowed[logits[allowed].argmax()]
         score += logits[token] - np.log(np.exp(logits[candidates]).sum())

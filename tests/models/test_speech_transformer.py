@@ -85,7 +85,7 @@ def reference_logits(model, frames, lengths, target):
             x = x + weights["source_embedding/positions"][: len(x)]
         else:
             x = x + reference.sinusoids(len(x), chosen.d_model)
-        x, norm = x[None], chosen.norm
+        x, norm = x[None], chosen.encoder.block.norm
         everywhere = np.ones((1, x.shape[1], x.shape[1]), bool)
         memory = reference.encoder(
             reference.scope(weights, "encoder"), x, everywhere, 1, 2, norm=norm
@@ -96,7 +96,7 @@ def reference_logits(model, frames, lengths, target):
         seen = np.ones((1, len(tokens), x.shape[1]), bool)
         scope = reference.scope(weights, "decoder")
         y = reference.decoder(scope, y, memory, past, seen, 2, 2, norm=norm)
-        tied = chosen.tie != "none"
+        tied = chosen.head.tie != "none"
         output = embedding["table"].T if tied else weights["output/kernel"]
         logits.append(y[0] @ output + weights.get("logits/bias", 0.0))
     return np.array(logits)

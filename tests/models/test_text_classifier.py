@@ -102,7 +102,7 @@ def test_logits_equal_the_reference(kind, norm):
         reference.embedding(reference.scope(weights, "embedding"), tokens),
         reference.everyone(13, tokens != 0),
         2,
-        model.config.num_heads,
+        model.config.encoder.block.num_heads,
         norm=norm,
         record=record,
     )
@@ -185,7 +185,7 @@ def test_a_saved_model_is_the_same_with_its_labels(tmp_path, kind):
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert type(loaded) is TextClassifier and loaded.config == model.config
-    assert loaded.config.labels == LABELS and loaded.config.pooling == kind
+    assert loaded.config.head.labels == LABELS and loaded.config.head.pooling == kind
     np.testing.assert_array_equal(loaded(tokens), model(tokens))
 
 
@@ -200,7 +200,7 @@ def test_a_text_of_one_token_gives_no_warning(kind):
 def test_labels_are_a_tuple_even_after_json():
     config = ClassifierConfig(**{**classifier_config().to_flat(), "labels": list(LABELS)})
     assert config == classifier_config() and hash(config) == hash(classifier_config())
-    assert config.num_labels == 5
+    assert config.head.num_labels == 5
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def batch(pad_id=0, seed=0):
 @pytest.mark.parametrize("variant", slow_except(VARIANTS, "silu", "pre_norm_without_an_end"))
 def test_logits_and_every_attention_weight_equal_the_reference(variant):
     model = model_of(variant)
-    inputs, record = batch(model.config.pad_id), {}
+    inputs, record = batch(model.config.tokens.pad_id), {}
     expected = reference.transformer(
         weights_of(model), model.config, inputs["source"], inputs["target"], record
     )
@@ -65,7 +65,7 @@ def test_logits_and_every_attention_weight_equal_the_reference(variant):
     attended = model.attention_weights(inputs)
     config = model.config
     of_decoder = 1 if config.decoder.mixer.kind == "ssru" else 2
-    assert len(attended) == config.num_layers + of_decoder * config.num_decoder_layers
+    assert len(attended) == config.num_layers + of_decoder * config.decoder.num_layers
     for name, weights in attended.items():
         side, block, attention = name.split("/")
         np.testing.assert_allclose(weights, record[side][block][attention], **SAME)
@@ -109,7 +109,7 @@ def widened(inputs, pad_id, source=0, target=0):
 )
 def test_added_padding_changes_no_logit_of_a_real_position(variant, more):
     model = model_of(variant)
-    pad_id = model.config.pad_id
+    pad_id = model.config.tokens.pad_id
     inputs = batch(pad_id)
     length = inputs["target"].shape[1]
     before = to_numpy(model(inputs))
@@ -123,7 +123,7 @@ def test_added_padding_changes_no_logit_of_a_real_position(variant, more):
 def test_a_sentence_alone_equals_the_same_sentence_in_a_batch(variant):
     """Without neighbours, and without the padding that longer neighbours cause."""
     model = model_of(variant)
-    pad_id = model.config.pad_id
+    pad_id = model.config.tokens.pad_id
     inputs = batch(pad_id)
     together = to_numpy(model(inputs))
     for b in range(3):
@@ -151,7 +151,7 @@ def test_other_sentences_change_nothing(small_model):
 )
 def test_future_target_tokens_change_nothing(variant):
     model = model_of(variant)
-    inputs = batch(model.config.pad_id)
+    inputs = batch(model.config.tokens.pad_id)
     before = to_numpy(model(inputs))
     inputs["target"][:, 4:] = sentences([7, 7, 7], first=9, seed=8)
     after = to_numpy(model(inputs))

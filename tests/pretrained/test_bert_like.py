@@ -216,7 +216,7 @@ def test_states_and_logits(name, kind, tmp_path):
     assert model.config.max_length == 21
     assert ("has no head" in "".join(checkpoint.notes)) == (logits is None)
     if logits is not None:
-        assert len(model.config.labels) == logits.shape[-1]
+        assert len(model.config.head.labels) == logits.shape[-1]
         ours, every = model(ids, training=False).numpy(), ... if logits.ndim == 2 else real
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
 

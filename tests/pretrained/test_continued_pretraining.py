@@ -56,8 +56,8 @@ def test_a_converted_checkpoint_is_trained_further(tmp_path):
     assert f"Starting with the weights of {run}." in shown
     assert figures["validation"]["loss"] < before["validation"]["loss"] / 2
     tuned = MaskFiller.from_run(tmp_path / "tuned")
-    assert tuned.model.config.whole_word_masking
-    assert tuned.model.config.masking_rate == 0.3 and tuned.source_tokenizer.mask == "[MASK]"
+    assert tuned.model.config.head.whole_word_masking
+    assert tuned.model.config.head.masking_rate == 0.3 and tuned.source_tokenizer.mask == "[MASK]"
     results = evaluate_files(run, tmp_path / "train.txt")  # with the rate of the checkpoint
     assert results["tokens"] == len(lines)
 

@@ -176,17 +176,17 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     assert translator.search_for(2) == Beam(4, max_length=7)
     assert line_of(translator.search) == " --greedy --max-output 7"
     bias = translator.model.output_bias.numpy()
-    bias[translator.model.config.eos_id] = -100  # so that outputs do not end
+    bias[translator.model.config.tokens.eos_id] = -100  # so that outputs do not end
     translator.model.output_bias.assign(bias)
     source = translator.encode(["a dog", "the cat sat on a mat"])[0]
     config = translator.model.config
     tokens = translator.search(translator.model, source).tokens.numpy()[:, 0]
     assert (tokens[:, 6] == config.head.rules.forced_eos_id).all() and (
-        tokens[:, 7:] == config.pad_id
+        tokens[:, 7:] == config.tokens.pad_id
     ).all()
     whole = Greedy()(translator.model, source).tokens.numpy()[:, 0]
     np.testing.assert_array_equal(tokens[:, :6], whole[:, :6])
-    assert (whole[:, 7:] != config.pad_id).any()
+    assert (whole[:, 7:] != config.tokens.pad_id).any()
     (alignment,) = translator.align(["a dog"])
     assert len(alignment.target) <= 7
 

@@ -167,7 +167,7 @@ def test_a_run_can_be_trained_further(tmp_path):
     ours, theirs = (
         ImageClassificationPipeline.from_run(tmp_path / name) for name in ("fine", "run")
     )
-    assert ours.size == theirs.size and ours.model.config.classifiers == 2
+    assert ours.size == theirs.size and ours.model.config.head.classifiers == 2
     for name in ("output_layer", "output_layer_1"):
         weights = [getattr(each.model, name).kernel.numpy() for each in (ours, theirs)]
         assert 0 < np.abs(weights[0] - weights[1]).max() < 0.1

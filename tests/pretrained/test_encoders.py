@@ -50,7 +50,7 @@ def test_states_and_logits(kind, tmp_path):
     if logits is not None:
         ours, every = model(ids, training=False).numpy(), ... if logits.ndim == 2 else real
         np.testing.assert_allclose(ours[every], logits[every], rtol=0, atol=1e-5)
-        assert model.config.labels == tuple(settings["id2label"].values())
+        assert model.config.head.labels == tuple(settings["id2label"].values())
 
 
 TEXTS = ["the film is good", "a bad, bad dog", "", "``caf\u00e9'' \u212b  ﬁlm"]

@@ -39,7 +39,7 @@ def translator(tmp_path_factory):
             if weight.path.endswith(path):
                 weight.assign(factor * weight)
     bias = model.output_bias.numpy()
-    bias[[model.config.pad_id, model.config.eos_id]] = 9, 3  # the first one is banned
+    bias[[model.config.tokens.pad_id, model.config.tokens.eos_id]] = 9, 3  # the first one is banned
     model.output_bias.assign(bias)
     outputs = translator(SENTENCES)
     assert len(set(outputs)) > 3 and translator.greedy == Greedy(max_length=9)
@@ -94,9 +94,9 @@ def test_a_folder_for_ctranslate2(translator, tmp_path):
     loaded = CTranslate2Translator(tmp_path / "m")
     ids = translator.source_tokenizer.encode(SENTENCES)
     tokens, scores = loaded.decode(ids.to_list())
-    source = ids.to_tensor(translator.model.config.pad_id)
+    source = ids.to_tensor(translator.model.config.tokens.pad_id)
     options = SearchOptions(cache_length=translator.max_length)
     expected = translator.greedy(translator.model, source, options)
     np.testing.assert_array_equal(tokens, expected.tokens)
     np.testing.assert_allclose(scores, expected.scores, rtol=0, atol=1e-4)
-    assert (tokens[:, 0, 8] == translator.model.config.eos_id).any()
+    assert (tokens[:, 0, 8] == translator.model.config.tokens.eos_id).any()

@@ -64,7 +64,7 @@ def marian(folder):
 
     def compare(model):
         reference = Marian(marian_models.arrays(options), options, np.float64)
-        target = [model.config.bos_id, 5, 9]
+        target = [model.config.tokens.bos_id, 5, 9]
         inputs = {"source": np.array([[7, 8, 0]]), "target": np.array([target])}
         logits = model(inputs, training=False).numpy()[0].astype("float64")
         ours = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)

@@ -76,7 +76,10 @@ def test_a_checkpoint_may_have_its_own_padding(by_name, tmp_path):
     (tmp_path / "added_tokens.json").write_text(json.dumps({"<|pad|>": size}))
     (tmp_path / "special_tokens_map.json").write_text(json.dumps(own))
     checkpoint, ids = read_checkpoint(tmp_path), random_rows(SIZES)
-    assert checkpoint.model.config.pad_id == size and checkpoint.model.config.vocab_size == size + 1
+    assert (
+        checkpoint.model.config.tokens.pad_id == size
+        and checkpoint.model.config.tokens.vocab_size == size + 1
+    )
     logits = checkpoint.model(ids, training=False).numpy()
     expected = forward(tensors, settings, ids)[..., :size]
     np.testing.assert_allclose(logits[..., :size], expected, rtol=0, atol=1e-4)
@@ -92,7 +95,10 @@ def test_every_end_token_of_outputs_is_kept(ends, expected, tmp_path):
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
     checkpoint = read_checkpoint(tmp_path)
     config = checkpoint.model.config
-    assert (config.eos_id, config.head.rules.end_ids) == (END, expected) and checkpoint.notes == []
+    assert (config.tokens.eos_id, config.head.rules.end_ids) == (
+        END,
+        expected,
+    ) and checkpoint.notes == []
 
 
 def test_two_kinds_of_padding_are_refused(tmp_path):
@@ -117,8 +123,8 @@ def greedy(generator, texts):
     """The ids that greedy search returns for prompts, and the texts of the pipeline."""
     config = generator.model.config
     prompts = generator.source_tokenizer.encode(texts)
-    tokens = Greedy()(generator.model, prompts.to_tensor(config.pad_id)).tokens.numpy()[:, 0]
-    rows = [[int(token) for token in row if token != config.pad_id] for row in tokens]
+    tokens = Greedy()(generator.model, prompts.to_tensor(config.tokens.pad_id)).tokens.numpy()[:, 0]
+    rows = [[int(token) for token in row if token != config.tokens.pad_id] for row in tokens]
     found = generator(texts, search=Greedy())
     decoded = generator.target_tokenizer.decode(tf.ragged.constant(rows, dtype=tf.int32))
     assert found == [text.decode() for text in decoded.numpy()]

@@ -184,7 +184,7 @@ def test_states_and_logits(name):
     path, expected = case_of(name)
     model = read_checkpoint(path).model
     ids = expected["ids"].astype("int32")
-    tokens, real = model.parts.input, ids != model.config.pad_id
+    tokens, real = model.parts.input, ids != model.config.tokens.pad_id
     states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected["states"][real], rtol=0, atol=1e-5)
     if "logits" in expected:
@@ -195,7 +195,7 @@ def test_states_and_logits(name):
         if not CASES[name]["class"].endswith("Classification"):
             return
         labels = tuple(CASES[name]["config"]["id2label"].values())
-        assert model.config.labels == labels
+        assert model.config.head.labels == labels
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n]["class"].endswith("Classification")])

@@ -138,7 +138,7 @@ def test_states_and_logits(name):
     path, expected, answers = case_of(name)
     checkpoint = read_checkpoint(path)
     model, ids = checkpoint.model, expected["ids"].astype("int32")
-    tokens, real = model.parts.input, ids != model.config.pad_id
+    tokens, real = model.parts.input, ids != model.config.tokens.pad_id
     states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected["states"][real], rtol=0, atol=1e-5)
     assert checkpoint.tokenizers.source.encode(TEXTS).to_list() == answers["tokens"]

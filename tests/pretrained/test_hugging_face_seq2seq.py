@@ -147,7 +147,7 @@ def source_of(name, model, expected):
 def test_logits_and_encoder_states(name):
     checkpoint, expected = converted(name)
     model, source = checkpoint.model, source_of(name, checkpoint.model, expected)
-    pad = model.config.pad_id
+    pad = model.config.tokens.pad_id
     target, real = expected["target"].astype("int32"), expected["right_source"] != pad
     states = model.encode(source)[0].numpy()[:, : real.shape[1]]
     np.testing.assert_allclose(states[real], expected["right_states"][real], rtol=0, atol=1e-5)
@@ -167,12 +167,12 @@ def test_probabilities_of_the_tokens_that_remain_in_a_smaller_vocabulary(name):
     """They are Hugging Face's, divided by their sum; the states of the encoder are the same."""
     checkpoint, expected = converted(name)
     source = source_of(name, checkpoint.model, expected)[1:]  # of some sentences
-    target, pad = expected["target"][1:].astype("int32"), checkpoint.model.config.pad_id
+    target, pad = expected["target"][1:].astype("int32"), checkpoint.model.config.tokens.pad_id
     used = {*source.ravel().tolist(), *target.ravel().tolist()}
     needed = checkpoint.tokenizers.source.needed(used)
     smaller, (kept, _) = restrict(checkpoint, needed, needed)
-    assert len(kept) < checkpoint.model.config.vocab_size
-    numbers = np.full(checkpoint.model.config.vocab_size, -1, "int32")
+    assert len(kept) < checkpoint.model.config.tokens.vocab_size
+    numbers = np.full(checkpoint.model.config.tokens.vocab_size, -1, "int32")
     numbers[kept] = range(len(kept))
     source, ours = numbers[source], numbers[target]
     real = expected["right_source"][1:] != pad
@@ -197,7 +197,7 @@ def test_the_checkpoints_own_search_emits_the_same_tokens(name, search):
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )
     tokens, scores = (x.numpy() for x in run(source_of(name, checkpoint.model, expected)))
-    pad = checkpoint.model.config.pad_id
+    pad = checkpoint.model.config.tokens.pad_id
     theirs = expected[f"right_{search}"][:, 1:]  # without the first token
     theirs = np.pad(theirs, [(0, 0), (0, LIMIT - 1 - theirs.shape[1])], constant_values=pad)
     np.testing.assert_array_equal(tokens[:, 0], theirs)
@@ -268,8 +268,10 @@ def test_token_ids(tmp_path):
 def check_ids(checkpoint, name, case, theirs, folder):
     """Compares the token ids of a case's texts with those of `transformers`."""
     texts = case["texts"]
-    rows = checkpoint.tokenizers.source.encode(texts).to_tensor(checkpoint.model.config.pad_id)
+    rows = checkpoint.tokenizers.source.encode(texts).to_tensor(
+        checkpoint.model.config.tokens.pad_id
+    )
     read = checkpoint.model.read_source(rows).numpy()
-    pad = checkpoint.model.config.pad_id
+    pad = checkpoint.model.config.tokens.pad_id
     for text, row, expected in zip(texts, read, theirs[str(folder / name)], strict=True):
         assert row[row != pad].tolist() == expected, (name, text)

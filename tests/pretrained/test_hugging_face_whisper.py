@@ -168,7 +168,7 @@ def test_tokens_and_scores(name, search):
     read, expected = converted(name, search)
     found = read.search(read.model, expected["features"])
     tokens, scores = (x.numpy()[:, 0] for x in found[:2])
-    check(tokens, scores, expected, search, read.model.config.pad_id)
+    check(tokens, scores, expected, search, read.model.config.tokens.pad_id)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_tokens_and_scores(name, search):
 )
 def test_a_request_with_other_timestamps_has_the_limit_of_generate(own, other):
     read, expected = converted("multilingual", own)
-    pipeline, pad = SpeechRecognizer.of_checkpoint(read), read.model.config.pad_id
+    pipeline, pad = SpeechRecognizer.of_checkpoint(read), read.model.config.tokens.pad_id
     rows = zip(expected["samples"], expected["lengths"], strict=True)
     rows = [row[:count] for row, count in rows]
     choices = pipeline.codec.choices.rows(len(rows), timestamps=other.endswith("times"))
@@ -218,7 +218,10 @@ def requests(pipeline, expected, kind):
 @pytest.mark.parametrize("name", ["multilingual", "large"])
 def test_every_choice_of_a_request(name, kind):
     pipeline, expected = recognizer(name, kind)
-    predict, pad = tf.function(pipeline.predict, autograph=False), pipeline.model.config.pad_id
+    predict, pad = (
+        tf.function(pipeline.predict, autograph=False),
+        pipeline.model.config.tokens.pad_id,
+    )
     count = 0
     for search, inputs in requests(pipeline, expected, kind):
         outputs = predict(**inputs)
@@ -235,7 +238,7 @@ def test_every_choice_of_a_saved_model(kind, tmp_path):
     for search, inputs in requests(pipeline, expected, kind):
         outputs = model.signatures["samples"](**inputs)
         tokens, scores = outputs["tokens"].numpy(), outputs["score"].numpy()
-        check(tokens, scores, expected, search, pipeline.model.config.pad_id)
+        check(tokens, scores, expected, search, pipeline.model.config.tokens.pad_id)
 
 
 def files(expected):
@@ -251,7 +254,7 @@ def test_every_choice_of_a_tflite_file(kind, quantize, tmp_path):
     pipeline, expected = recognizer("multilingual", kind)
     limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
     export_litert(pipeline, tmp_path / "m.tflite", files(expected), quantize, **limits)
-    loaded, pad = LiteRTSinglePass(tmp_path / "m.tflite"), pipeline.model.config.pad_id
+    loaded, pad = LiteRTSinglePass(tmp_path / "m.tflite"), pipeline.model.config.tokens.pad_id
     equal = []
     for search, inputs in requests(pipeline, expected, kind):
         outputs = loaded.run(**inputs)
@@ -272,7 +275,7 @@ def scores_of_tokens(pipeline, expected, inputs, outputs):
     prompt = pipeline.codec.choices.prompts(**choices)
     inputs, tokens = Prompted(expected["features"], prompt), outputs["tokens"]
     exact = score(pipeline.model, inputs, tokens)[1].numpy()
-    lengths = (tokens != pipeline.model.config.pad_id).sum(axis=1)
+    lengths = (tokens != pipeline.model.config.tokens.pad_id).sum(axis=1)
     lengths -= (prompt.numpy() != NO_TOKEN).sum(axis=1)
     is_mean = isinstance(pipeline.search, Beam)  # with `generate`'s length penalty of 1
     return (outputs["score"] if is_mean else outputs["score"] / lengths) - exact / lengths

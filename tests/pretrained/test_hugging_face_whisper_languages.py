@@ -121,7 +121,7 @@ def check_all(run, pipeline, rows, kind):
     for search, chosen in named(kind):
         outputs = run(**inputs_of(pipeline, rows, chosen))
         tokens, scores = np.asarray(outputs["tokens"]), np.asarray(outputs["score"])
-        check(tokens, scores, expected()[1], search, pipeline.model.config.pad_id)
+        check(tokens, scores, expected()[1], search, pipeline.model.config.tokens.pad_id)
 
 
 def test_the_run(pipeline, rows, kind):

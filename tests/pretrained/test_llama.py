@@ -96,7 +96,7 @@ def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
     del content["num_key_value_heads"], content["rope_theta"]
     (tmp_path / "config.json").write_text(json.dumps(content))
     config = read_checkpoint(tmp_path).model.config
-    assert config.num_key_value_heads == 6 and config.decoder.position.base == 10_000
+    assert config.decoder.block.num_key_value_heads == 6 and config.decoder.position.base == 10_000
     assert config.decoder.position.scaling == Llama3Scaling(LLAMA3["factor"], LONGEST / 4, LONGEST)
 
 
@@ -145,21 +145,24 @@ def test_windows_of_some_layers_are_refused_unless_they_are_as_long_as_texts(tmp
 def test_special_tokens(tmp_path):
     """A token of its own pads, unless it also ends or begins texts; several tokens may end them."""
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["eos_token_id"])
-    assert read_checkpoint(tmp_path).model.config.pad_id == len(PIECES)
+    assert read_checkpoint(tmp_path).model.config.tokens.pad_id == len(PIECES)
     write_folder(tmp_path, "smollm", pad_token_id=SIZES["bos_token_id"], bos_token_id=None)
     config = read_checkpoint(tmp_path).model.config
-    assert config.pad_id == SIZES["bos_token_id"] and config.bos_id == SIZES["eos_token_id"]
+    assert (
+        config.tokens.pad_id == SIZES["bos_token_id"]
+        and config.tokens.bos_id == SIZES["eos_token_id"]
+    )
     eos = SIZES["eos_token_id"]
     write_folder(tmp_path, "smollm", eos_token_id=[eos, 7])
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [eos, 7, 9]}))
     checkpoint = read_checkpoint(tmp_path)
-    assert checkpoint.model.config.eos_id == eos
+    assert checkpoint.model.config.tokens.eos_id == eos
     assert checkpoint.model.config.head.rules.end_ids == (7, 9) and checkpoint.notes == []
     write_folder(tmp_path, "smollm", eos_token_id=[eos, 7], pad_token_id=9)
-    assert read_checkpoint(tmp_path).model.config.pad_id == len(PIECES)  # 9 also ends texts
+    assert read_checkpoint(tmp_path).model.config.tokens.pad_id == len(PIECES)  # 9 also ends texts
     edit(tmp_path / "generation_config.json", eos_token_id=[SIZES["bos_token_id"], 9])
     config = read_checkpoint(tmp_path).model.config
-    assert config.eos_id == SIZES["bos_token_id"] and config.head.rules.end_ids == (9,)
+    assert config.tokens.eos_id == SIZES["bos_token_id"] and config.head.rules.end_ids == (9,)
     for wrong in ([], "x", [eos, len(PIECES)]):
         edit(tmp_path / "generation_config.json", eos_token_id=wrong)
         with pytest.raises(
@@ -305,9 +308,9 @@ def test_a_space_in_front_of_texts_is_refused(tmp_path):
 def search_of(generator, prompts, search):
     """The ids that a search returns for prompts, after the token that begins a text."""
     config = generator.model.config
-    encoded = generator.source_tokenizer.encode(prompts).to_tensor(config.pad_id)
+    encoded = generator.source_tokenizer.encode(prompts).to_tensor(config.tokens.pad_id)
     tokens = search(generator.model, encoded).tokens.numpy()[:, 0]
-    return [[int(token) for token in row if token != config.pad_id] for row in tokens]
+    return [[int(token) for token in row if token != config.tokens.pad_id] for row in tokens]
 
 
 @pytest.mark.slow
@@ -365,12 +368,14 @@ def test_ctranslate2_without_a_token_that_begins_texts(tmp_path):
         sources = generator.source_tokenizer.encode(["", *texts]).to_list()
         tokens, scores = loaded.decode(sources)
         padded = tf.ragged.constant(sources, dtype=tf.int32).to_tensor(
-            generator.model.config.pad_id
+            generator.model.config.tokens.pad_id
         )
         found = search(generator.model, padded)
         assert tokens[1:, 0].tolist() == found.tokens.numpy()[1:, 0].tolist()
         np.testing.assert_allclose(scores[1:, 0], found.scores[1:, 0], rtol=0, atol=1e-4)
-        assert (tokens[0] == generator.model.config.pad_id).all() and scores[0, 0] == 0  # empty
+        assert (tokens[0] == generator.model.config.tokens.pad_id).all() and scores[
+            0, 0
+        ] == 0  # empty
         (empty,) = loaded.answer_batch([""])
         assert (empty.text, empty.score) == ("", 0)
     with pytest.raises(ValueError, match="`search` must have no length penalty for .*ct2"):
@@ -455,12 +460,12 @@ def test_logits_and_outputs_of_hugging_face(name):
     generator, starts = from_pretrained(folder() / name), CASES[name]["starts"]
     model, expected = generator.model, np.load(folder() / f"{name}.npz")
     # Here a token begins each text, which later ones do not see unless it does so there as well.
-    begin = [] if starts else [model.config.bos_id]
+    begin = [] if starts else [model.config.tokens.bos_id]
     texts = [text for text in TEXTS if starts or text]
 
     def rows_of(ids):
         rows = tf.ragged.constant([[*begin, *row] for row in ids], dtype=tf.int32)
-        return rows.to_tensor(model.config.pad_id)
+        return rows.to_tensor(model.config.tokens.pad_id)
 
     ids = rows_of(expected["ids"].tolist())
     states = model.hidden_states(ids)[:, len(begin) :]
@@ -472,7 +477,7 @@ def test_logits_and_outputs_of_hugging_face(name):
         rows = [row[real] for row, real in zip(expected[f"{side}_ids"], mask, strict=True)]
         rows = rows_of([row.tolist() for row in rows])
         ours = model(rows, training=False).numpy()[:, len(begin) :, :-1]
-        ours = ours[rows.numpy()[:, len(begin) :] != model.config.pad_id]
+        ours = ours[rows.numpy()[:, len(begin) :] != model.config.tokens.pad_id]
         np.testing.assert_allclose(ours, expected[f"{side}_logits"][mask], rtol=0, atol=1e-4)
     theirs = json.loads((folder() / f"{name}.json").read_text())
     for search, value in SEARCHES.items():

@@ -41,11 +41,11 @@ def generator_of(folder, kind, changes):
     """Returns the pipeline of a checkpoint whose outputs depend on the prompt, and often end."""
     llama_folders.write_folder(folder, kind, max_position_embeddings=60, **changes)
     pipeline = from_pretrained(folder)
-    model, end = pipeline.model, pipeline.model.config.eos_id
+    model, end = pipeline.model, pipeline.model.config.tokens.eos_id
     for weight in model.weights:
         if weight.path.endswith(("query/kernel", "query_norm/scale")):
             weight.assign(4 * weight)
-    if model.config.is_tied:
+    if model.config.head.is_tied:
         weight, column = model.embedding.table, (end, slice(None))
     else:
         weight, column = model.output_layer.kernel, (slice(None), end)
@@ -96,11 +96,11 @@ def test_each_of_several_end_tokens_ends_an_output(tmp_path):
     pipeline = generator_of(tmp_path / "hf", "llama3", {})
     config, texts = pipeline.model.config, TEXTS[:20]
     ids = pipeline.source_tokenizer.encode(texts)
-    padded = ids.to_tensor(config.pad_id)
+    padded = ids.to_tensor(config.tokens.pad_id)
     plain = Greedy()(pipeline.model, padded).tokens[:, 0].numpy()
     rest = [row[len(prompt) - 1 :] for row, prompt in zip(plain, ids.to_list(), strict=True)]
-    words = np.bincount(np.concatenate(rest), minlength=config.vocab_size)
-    words[[config.pad_id, config.bos_id, config.eos_id]] = 0
+    words = np.bincount(np.concatenate(rest), minlength=config.tokens.vocab_size)
+    words[[config.tokens.pad_id, config.tokens.bos_id, config.tokens.eos_id]] = 0
     further = int(words.argmax())  # the most frequent token of all outputs
     config = dataclasses.replace(config, end_ids=(further,))
     model = type(pipeline.model)(config)

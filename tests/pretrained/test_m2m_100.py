@@ -199,7 +199,7 @@ def test_a_training_from_a_run_keeps_the_languages(tmp_path):
     new = generation.configure(TransformerConfig(**fields, target_vocab_size=target.vocab_size))
     ours = checkpoint.model.config
     assert new.head.rules == ours.head.rules and new.head.rules.language_codes == "after"
-    assert new.bos_id == ours.bos_id == END
+    assert new.tokens.bos_id == ours.tokens.bos_id == END
 
 
 def test_a_training_from_bart_keeps_the_start(tmp_path):
@@ -209,5 +209,9 @@ def test_a_training_from_bart_keeps_the_start(tmp_path):
     new = checkpoint.generation.of_vocabulary().configure(
         TransformerConfig(vocab_size=99, pad_id=1, bos_id=0, eos_id=END)
     )
-    assert (tokenizer.bos_id, new.bos_id, checkpoint.model.config.bos_id) == (0, END, END)
+    assert (tokenizer.bos_id, new.tokens.bos_id, checkpoint.model.config.tokens.bos_id) == (
+        0,
+        END,
+        END,
+    )
     assert new.head.rules.forced_bos_id == 0

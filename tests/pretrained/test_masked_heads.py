@@ -58,7 +58,7 @@ def test_logits(kind, tied, changes, tmp_path):
     settings, tensors = write_folder(tmp_path, kind, tied, **changes)
     checkpoint = read_checkpoint(tmp_path)
     assert checkpoint.task == "masked_language_modelling" and not checkpoint.notes
-    assert checkpoint.model.config.is_tied == tied
+    assert checkpoint.model.config.head.is_tied == tied
     ids, types = random_rows(kind, settings)
     real = ids != settings["pad_token_id"]
     expected = forward(kind, tensors, settings, ids, types)

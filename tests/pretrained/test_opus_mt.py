@@ -112,8 +112,8 @@ def test_logits_and_encoder_states(kind, left, tmp_path):
         tensors |= {name: table.astype("float64") for name, table in sinusoidal().items()}
     assert_equal_to_numpy(model, settings, tensors, left)
     expected = {"learned positions in the file": "learned", "learned positions of BART": "learned"}
-    assert model.config.position.kind == expected.get(kind, "sinusoidal")
-    assert model.config.tie == {
+    assert model.config.encoder.position.kind == expected.get(kind, "sinusoidal")
+    assert model.config.head.tie == {
         "separate": "target",
         "untied": "none",
         "separate and untied": "none",
@@ -197,8 +197,14 @@ def test_the_search_is_read_from_the_files(tmp_path):
     assert checkpoint.search == Beam(
         4, 0.8, "power", extra_length=None, max_length=19, stopping="score"
     )
-    assert (config.head.rules.banned_ids, config.head.rules.forced_eos_id) == ((config.pad_id,), 0)
-    assert (config.bos_id, config.eos_id) == (config.pad_id, 0) and checkpoint.notes == []
+    assert (config.head.rules.banned_ids, config.head.rules.forced_eos_id) == (
+        (config.tokens.pad_id,),
+        0,
+    )
+    assert (config.tokens.bos_id, config.tokens.eos_id) == (
+        config.tokens.pad_id,
+        0,
+    ) and checkpoint.notes == []
     generation = {"eos_token_id": 0, "max_length": 20, "repetition_penalty": 3.0}
     (tmp_path / "generation_config.json").write_text(json.dumps(generation))
     checkpoint = read_checkpoint(tmp_path)
@@ -219,12 +225,16 @@ def test_custom_start_padding_and_forced_end_tokens(tmp_path):
         bad_words_ids=[[5]],
     )
     config = from_pretrained(tmp_path).model.config
-    assert (config.bos_id, config.head.rules.forced_eos_id, config.head.rules.banned_ids) == (
+    assert (
+        config.tokens.bos_id,
+        config.head.rules.forced_eos_id,
+        config.head.rules.banned_ids,
+    ) == (
         1,
         7,
         (5,),
     )
-    assert config.pad_id == config.vocab_size - 1
+    assert config.tokens.pad_id == config.tokens.vocab_size - 1
 
 
 def test_text_becomes_the_ids_of_hugging_face(tmp_path):

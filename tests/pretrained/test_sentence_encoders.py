@@ -118,7 +118,7 @@ def test_the_newer_name_of_the_pooling_is_read(tmp_path):
     bert(folder)
     add_modules(folder)
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
-    assert read_checkpoint(folder).model.config.pooling == "first"
+    assert read_checkpoint(folder).model.config.head.pooling == "first"
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_texts_go_on_as_in_numpy_in_a_run_as_well(tmp_path, kind="first"):
             logits = forward(tensors, settings, np.array([whole]))[1]
             whole.append(int(logits[0, -1].argmax()))
         expected.append(whole[1:])
-    tokens = tf.ragged.constant(expected).to_tensor(generator.model.config.pad_id)
+    tokens = tf.ragged.constant(expected).to_tensor(generator.model.config.tokens.pad_id)
     decoded = [text.decode() for text in generator.source_tokenizer.decode(tokens).numpy()]
     assert generator(texts, search=Greedy()) == decoded
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")

@@ -123,7 +123,7 @@ def ending(folder, name):
         options = {"max_length": 20, "seed": 3, "num_beams": 2, **changes}
         seq2seq_folders.write_folder(folder, kind, **options)
     pipeline = from_pretrained(folder)
-    model, end = pipeline.model, pipeline.model.config.eos_id
+    model, end = pipeline.model, pipeline.model.config.tokens.eos_id
     for weight in model.weights:
         if weight.path.endswith(("query/kernel", "cross_attention/output/kernel")):
             weight.assign(4 * weight)

@@ -39,7 +39,7 @@ def test_weights_in_the_file_are_used_although_the_settings_tie_them(tmp_path, n
     tied_settings(tmp_path, tied=True)
     checkpoint = read_checkpoint(tmp_path)
     output = OUTPUT.get(name, "lm_head.weight")
-    assert checkpoint.model.config.tie == "none"
+    assert checkpoint.model.config.head.tie == "none"
     (note,) = [note for note in checkpoint.notes if "tie_word_embeddings" in note]
     assert note.startswith(f"`tie_word_embeddings` is true, but {output} differs from ")
     kernel = checkpoint.model.output_layer.kernel.numpy().T
@@ -55,7 +55,7 @@ def test_output_weights_that_are_missing_are_those_of_the_embedding(tmp_path, na
     checkpoint = read_checkpoint(tmp_path)
     (note,) = [note for note in checkpoint.notes if "tie_word_embeddings" in note]
     assert note.startswith("`tie_word_embeddings` is false, but the file has no ")
-    assert checkpoint.model.config.tie == expected.model.config.tie != "none"
+    assert checkpoint.model.config.head.tie == expected.model.config.head.tie != "none"
     ours, theirs = (c.model.get_weights() for c in (checkpoint, expected))
     if name != "t5":  # whose settings also say whether outputs are scaled
         for one, two in zip(ours, theirs, strict=True):
@@ -65,7 +65,7 @@ def test_output_weights_that_are_missing_are_those_of_the_embedding(tmp_path, na
 def test_a_base_model_without_output_weights_is_refused(tmp_path):
     changes = {"architectures": ["LlamaModel"], "tie_word_embeddings": True}
     llama_folders.write_folder(tmp_path, prefix="", **changes)
-    assert read_checkpoint(tmp_path).model.config.tie == "all"
+    assert read_checkpoint(tmp_path).model.config.head.tie == "all"
     tied_settings(tmp_path, tied=False)
     message = r"lm_head\.weight is missing, and .*: LlamaModel is a base model without output"
     with pytest.raises(ValueError, match=message):

@@ -138,7 +138,7 @@ def check_other_texts(before, after):
 def check_rules(before, after, kept):
     for side in (0, 1):  # the special tokens of both sides are equal
         for name in ("pad_id", "bos_id", "eos_id"):
-            assert kept[side][getattr(after, name)] == getattr(before, name)
+            assert kept[side][getattr(after.tokens, name)] == getattr(before.tokens, name)
     for name in ("forced_bos_id", "forced_eos_id"):
         old, new = (config.to_flat().get(name) for config in (before, after))
         assert old == (None if new is None else kept[1][new])
@@ -158,7 +158,7 @@ def check_model(before, after, kept):
     for ids in kept:
         count = len(ids)
         order = rng.permutation(count)
-        rows.append(np.resize(order[order != after.config.pad_id], [-(-count // 9), 9]))
+        rows.append(np.resize(order[order != after.config.tokens.pad_id], [-(-count // 9), 9]))
     source, target = (np.resize(row, [max(map(len, rows)), 9]).astype("int32") for row in rows)
     if after.config.to_flat().get("language_codes", "none") != "none":
         source[:, :2] = [[number for number, _ in zip(range(2), kept[0], strict=False)]]

@@ -120,7 +120,7 @@ def test_images_are_prepared_as_the_file_says(changes, expected, tmp_path):
     checkpoint = read_checkpoint(tmp_path)
     config = checkpoint.model.config
     none = {"resize": False, "interpolation": None, "resize_to": (), "center_crop": False}
-    assert {name: getattr(config, name) for name in none} == {**none, **expected}
+    assert {name: getattr(config.input, name) for name in none} == {**none, **expected}
     assert not checkpoint.notes
 
 

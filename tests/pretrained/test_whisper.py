@@ -154,13 +154,13 @@ def test_greedy_search_follows_the_rules(timestamps, tmp_path):
     for row, output in zip(frames, tokens, strict=True):
         expected = greedy_in_python(tensors, settings, generation, row, prompt)
         assert output[: len(expected)].tolist() == expected
-        assert (output[len(expected) :] == read.model.config.pad_id).all()
+        assert (output[len(expected) :] == read.model.config.tokens.pad_id).all()
 
 
 @pytest.mark.slow
 def test_beams_follow_the_rules_and_prompts_do_not_count(tmp_path, timestamps=True):
     read, settings, tensors, generation, prompt = opened(tmp_path, timestamps)
-    frames, pad, how = frames_of(settings, 5), read.model.config.pad_id, {"cache_length": 12}
+    frames, pad, how = frames_of(settings, 5), read.model.config.tokens.pad_id, {"cache_length": 12}
     single = by_beam(read.model, frames, size=1, **how)[0]
     tokens = read.search(read.model, frames, SearchOptions(**how))[0]
     np.testing.assert_array_equal(single, tokens)

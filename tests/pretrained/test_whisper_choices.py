@@ -108,7 +108,7 @@ def test_every_row_has_its_own_language_task_and_timestamps(opened):
         rules = {**GENERATION, "return_timestamps": choice[2]}
         expected = greedy_in_python(tensors, settings, rules, row, prompt_of(*choice))
         assert output[: len(expected)].tolist() == expected
-        assert (output[len(expected) :] == read.model.config.pad_id).all()
+        assert (output[len(expected) :] == read.model.config.tokens.pad_id).all()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_limit_leaves_every_prompt_as_many_tokens(search, opened, pipeline):
             prompt = prompt_of(*choice)
             expected = greedy_in_python(tensors, settings, rules, row, prompt)[: len(prompt) + 3]
             assert output[: len(expected)].tolist() == expected
-            assert (output[len(expected) :] == limited.model.config.pad_id).all()
+            assert (output[len(expected) :] == limited.model.config.tokens.pad_id).all()
             assert len(expected) == len(prompt) + 3, "or the limit is not reached"
 
 
@@ -151,7 +151,7 @@ def test_beams_of_rows_are_those_of_the_row_alone(opened):
         alone = by_beam(read.model, Prompted(row[None], prompt), **how)
         np.testing.assert_array_equal(output, alone[0][0])
         total = score(read.model, Prompted(row[None], prompt), output)[1]
-        length = np.count_nonzero(output[0] != read.model.config.pad_id) - prompt.shape[1]
+        length = np.count_nonzero(output[0] != read.model.config.tokens.pad_id) - prompt.shape[1]
         assert float(value[0]) == pytest.approx(float(alone[1][0, 0]), abs=1e-4)
         assert float(value[0]) == pytest.approx(float(total[0]) / length, abs=1e-4)
 

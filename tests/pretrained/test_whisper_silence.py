@@ -53,7 +53,7 @@ def expected(output, frames, tensors, settings, generation, prompt):
 def test_a_search_returns_the_numbers_that_tell_silence(timestamps, tmp_path):
     read, *known = opened(tmp_path, timestamps)
     settings, tensors, generation, prompt = known
-    frames, pad = frames_of(settings, 3), read.model.config.pad_id
+    frames, pad = frames_of(settings, 3), read.model.config.tokens.pad_id
     assert read.model.config.head.rules.no_speech_id == NO_SPEECH
     for search in (Greedy(), Beam(3, min_length=1, length_penalty=1.0, normalization="power")):
         found = search(read.model, frames, SearchOptions(cache_length=12, confidence=True))

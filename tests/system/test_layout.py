@@ -378,3 +378,8 @@ def test_a_class_name_has_one_meaning():
                 files.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     shared = {name: paths for name, paths in files.items() if len(paths) > 1}
     assert shared.keys() == SHARED_NAMES, f"{shared} (a renamed class leaves `SHARED_NAMES`)"
+
+
+def test_code_asks_the_part_of_a_configuration_that_has_an_option():
+    for path in [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]:
+        assert not re.search(r"\bhasattr\((\w+\.)*config\b", path.read_text()), path

@@ -158,7 +158,7 @@ def test_configurations_without_the_options_resize_as_before():
     np.testing.assert_array_equal(size.from_array(image, "a"), expected)
     old = {"image_height": 6, "image_width": 4, "channels": 3, "resize": True, "patch_size": 2}
     config = ImageClassifierConfig(**dataclasses.asdict(PatchInput.from_dict(old)))
-    assert ImageSize.of(config) == size and config.interpolation is None
+    assert ImageSize.of(config) == size and config.input.interpolation is None
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def counted_by_hand(head):
     config, tokenizer = pipeline.model.config, pipeline.source_tokenizer
     for source, target in PAIRS.items():
         read, written = (tokenizer.encode([text]).to_list()[0] for text in (source, target))
-        before = [config.bos_id, *written[:-1]]
+        before = [config.tokens.bos_id, *written[:-1]]
         inputs = {"source": tf.constant([read]), "target": tf.constant([before])}
         weights = pipeline.model.attention_weights(inputs)["decoder/block_0/cross_attention"]
         weights = weights.numpy()

@@ -166,4 +166,4 @@ def test_a_vocabulary_without_a_mask_is_reported_in_one_line():
 def test_options_that_contradict_each_other_are_reported(options, message):
     with pytest.raises(ValueError, match=message):
         config(**options)
-    assert config(mask_share=0.9, random_share=0.1).mask_share == 0.9
+    assert config(mask_share=0.9, random_share=0.1).head.mask_share == 0.9

@@ -248,7 +248,7 @@ def test_a_wrong_line_is_reported(simulator, lines, message):
 def test_metadata_of_an_older_export_has_no_format(simulator):
     facts, codec = simulator.codec.metadata(), type(simulator.codec)
     table = codec.from_metadata(facts, None).table
-    assert table == simulator.codec.table == simulator.model.config.table
+    assert table == simulator.codec.table == simulator.model.config.input.table
     del facts["table"]
     assert codec.from_metadata(facts, None).table == TableFormat()
 

@@ -455,7 +455,7 @@ def test_an_output_that_reaches_its_limit_is_not_complete():
         pipeline = speech_recognizer().with_search(Greedy(limit))
         windows = [*RECORDINGS, *pipeline._long_recordings.windows(long)]
         tokens = pipeline.predict(**pipeline.codec.tensors(windows)[0])["tokens"].numpy()
-        ends = (tokens == pipeline.model.config.eos_id).any(axis=1).tolist()
+        ends = (tokens == pipeline.model.config.tokens.eos_id).any(axis=1).tolist()
         results = pipeline.transcribe([*RECORDINGS, long])
         assert [result.complete for result in results] == [*ends[:5], all(ends[5:])]
 

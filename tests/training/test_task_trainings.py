@@ -180,7 +180,7 @@ def test_a_run_is_self_contained(finished, corpus, kind):
     assert float(rows[-1][f"train/{task.unit}"]) == figures[seen]
     assert run.curve.read_bytes().startswith(b"\x89PNG")
     if kind == "classification":
-        assert model.config.labels == LABELS and model.config.pooling == "attention"
+        assert model.config.head.labels == LABELS and model.config.head.pooling == "attention"
 
 
 @pytest.mark.long
@@ -228,7 +228,7 @@ def test_an_average_has_the_labels_and_the_mean_of_the_weights(finished, tmp_pat
     folder, _ = finished("classification")
     output = average_checkpoints(folder, 2, tmp_path / "average")
     model = Run(output).load_model(TextClassifier)
-    assert model.config.labels == LABELS
+    assert model.config.head.labels == LABELS
     paths = sorted(Run(folder).checkpoints.glob("update-*.npz"))
     archives = [np.load(path) for path in paths if path.stem[-1] in "56"]
     assert len(archives) == 2
@@ -417,7 +417,7 @@ def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
     for tokenizer, own, other in ((source, letters, digits), (target, digits, letters)):
         assert [word.decode() for word in tokenizer.decode(tokenizer.encode(own)).numpy()] == own
         assert 1 in tokenizer.encode(other[:1]).to_list()[0]  # the unknown token
-    assert translator.model.config.target_vocab_size == 15
+    assert translator.model.config.head.target_vocab_size == 15
     assert not set("".join(translator(letters))) & set("abcdefghij")
     scores = translator.score(letters, digits)
     mean = sum(score.score for score in scores) / sum(score.tokens for score in scores)

@@ -91,7 +91,7 @@ class Predictions:
             done: Function that is called with the targets of each batch.
         """
         sources, targets = (tf.constant(list(column)) for column in zip(*pairs, strict=True))
-        limit, pad_id = self._pipeline.max_length, self._pipeline.model.config.pad_id
+        limit, pad_id = self._pipeline.max_length, self._pipeline.model.config.tokens.pad_id
         source, is_cut, _ = encode(self._tokenizers.source, sources, limit)
         target = self._tokenizers.target.encode(targets)  # ragged [pairs, (T)]
         lengths = target.row_lengths().numpy()

@@ -117,17 +117,16 @@ class Start:
         """Raises a `ValueError` if the training data have other labels or shapes than the run."""
         theirs = self.model.config
         fields = {
-            name: field
+            name: (part, field)
             for part in parts
             if part in ours.description
             for name, field in ours.description[part].options().items()
         }
-        for name, field in fields.items():
+        for name, (part, field) in fields.items():
             if field.metadata["set_by"] != "data" or field.metadata["statistic"]:
                 continue
-            if not hasattr(theirs, name):  # another kind of part, which does not fit
-                continue
-            here, there = (getattr(config, name) for config in (ours, theirs))
+            here = getattr(getattr(ours, part), name)
+            there = getattr(getattr(theirs, part), name, here)  # another kind does not fit anyway
             if here != there:
                 raise ValueError(
                     f"the weights of {self.path} do not fit: the training data have "

@@ -127,7 +127,7 @@ class ModelSettings(Section):
                 "`model.vectors` has no effect with `model.start_from`, whose run provides all "
                 "weights."
             )
-        if self.freeze_vectors and getattr(config, "tie", "none") == "all":
+        if self.freeze_vectors and getattr(config.head, "tie", "none") == "all":
             raise ValueError(
                 '`model.freeze_vectors` needs `model.tie = "none"`: otherwise the embedding is '
                 "also the output matrix, which must be trained."

@@ -134,10 +134,11 @@ class Settings(Section):
         self.data.check_columns(task)
         self._check_unused(task)
         if task.texts and self.data.max_length > config.max_length:
+            ours = "max_length", config.max_length, "model.max_length", "the preset's"
             raise ValueError(
                 "`data.max_length` must not exceed `model.max_length`. Received: "
                 f"{self.data.received('max_length', name='data.max_length')}, "
-                f"{self._received_of_model('max_length', config)}."
+                f"{self.model.received(*ours)}."
             )
         self.model.check_start()
         self.model.check_vectors(config, task)
@@ -151,9 +152,6 @@ class Settings(Section):
         self._check_best(task)
         task.check(self)
         return self
-
-    def _received_of_model(self, key, config):
-        return self.model.received(key, getattr(config, key), f"model.{key}", "the preset's")
 
     def _check_cut(self, task):
         if getattr(self.data, "cut_source", False) and not task.has_two_sides:
@@ -246,7 +244,7 @@ class Settings(Section):
                 f"{given} needs a source and a target: {task.name} has "
                 f"{' and '.join(task.columns)}."
             )
-        if self.config().tie == "all":
+        if self.config().head.tie == "all":
             raise ValueError(
                 f'{given} needs `model.tie = "target"` or `"none"`: source and '
                 "target cannot share one matrix."

@@ -10,7 +10,7 @@ def check_tuning(settings, config) -> None:
         settings: The `Settings`.
         config: The configuration of the model.
     """
-    parts = [name for name in PARTS if getattr(config, name, None) is not None]
+    parts = [name for name in PARTS if getattr(config, name) is not None]
     if settings.training.layer_decay is not None:
         _check_blocks(settings, config, parts)
     if settings.training.lora is not None:
@@ -42,7 +42,7 @@ def _check_adapters(settings, parts):
 
 def _check_blocks(settings, config, parts):
     for name in parts:
-        if name in STACKS and not getattr(getattr(config, name), "has_blocks", True):
+        if name in STACKS and not getattr(config, name).has_blocks:
             raise ValueError(
                 f"`training.layer_decay` needs stacks of blocks: the {name} of this model has "
                 f"recurrent layers. Received: training.layer_decay={settings.training.layer_decay}."

@@ -20,7 +20,7 @@ class ClassificationTraining(TextTraining):
 
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        return {"text": Tokens(self.tokenizers.source), "label": Labels(self.config.labels)}
+        return {"text": Tokens(self.tokenizers.source), "label": Labels(self.config.head.labels)}
 
     def assemble(self, text, label) -> tuple:  # noqa: D102
         return text, label

@@ -55,7 +55,7 @@ class EmbeddingTraining(TextTraining):
                 "Models for embedding are trained on one device: every text is compared with all "
                 "others of its batch, which several replicas would divide. Remove --strategy."
             )
-        return ContrastiveLoss(self.config.head.scale, self.config.symmetric)
+        return ContrastiveLoss(self.config.head.scale, self.config.head.symmetric)
 
     def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return []

@@ -24,8 +24,8 @@ class ImageClassificationTraining(Training):
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
         config = self.config
-        size = config.image_height, config.image_width, config.channels
-        return {"image": Images(*size), "label": Labels(config.labels)}
+        size = config.input.image_height, config.input.image_width, config.input.channels
+        return {"image": Images(*size), "label": Labels(config.head.labels)}
 
     def variation(
         self, settings

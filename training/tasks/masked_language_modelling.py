@@ -33,7 +33,7 @@ class MaskedLanguageModellingTraining(TextTraining):
     def __init__(self, tokenizer: Any, config: Any = None, packed: bool = False):
         super().__init__(tokenizer, config, packed)
         require_mask(self.tokenizers.source)
-        if config is not None and config.whole_word_masking:
+        if config is not None and config.head.whole_word_masking:
             require_words(self.tokenizers.source)
 
     @property

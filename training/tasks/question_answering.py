@@ -33,18 +33,20 @@ class QuestionAnsweringTraining(TextTraining):
 
     def identity(self) -> dict[str, Any]:
         """Returns everything that rows depend on besides the data, including the window sizes."""
-        names = ("max_length", "stride", "pair_layout")
-        limits = {name: getattr(self.config, name) for name in names}
-        return {**super().identity(), **limits}
+        limits = {"max_length": self.config.max_length}
+        head = {name: getattr(self.config.head, name) for name in ("stride", "pair_layout")}
+        return {**super().identity(), **limits, **head}
 
     def encode(self, columns) -> dict[str, Any]:
         """Returns token ids and the indices of both ends, -1 if the answer is not valid."""
         question, passage = columns["question"], columns["passage"]
         tokenizer = self.tokenizers.source
-        longest, layout = self.config.max_length, LAYOUTS[self.config.pair_layout]
+        longest, layout = self.config.max_length, LAYOUTS[self.config.head.pair_layout]
         questions, _ = read_questions(tokenizer, question, longest)
         passages = Passages.of(tokenizer, passage, layout)
-        windows = cut_windows(tokenizer, questions, passages, longest, self.config.stride, layout)
+        windows = cut_windows(
+            tokenizer, questions, passages, longest, self.config.head.stride, layout
+        )
         begin, answer = _numbers(columns["begin"]), _first(columns["answers"])
         size = tf.strings.length(answer)
         valid = (begin >= 0) & (size > 0) & (begin + size <= tf.strings.length(passage))

@@ -29,7 +29,10 @@ class TimeSeriesTraining(Training):
     @property
     def fields(self) -> dict[str, Field]:  # noqa: D102
         window = self.config.max_length
-        return {"series": Series(window, len(self.config.inputs)), "labels": Series(window, 2)}
+        return {
+            "series": Series(window, len(self.config.input.inputs)),
+            "labels": Series(window, 2),
+        }
 
     def rows(self, data, split, settings) -> tf.data.Dataset:
         """Returns the windows of a split.
@@ -48,7 +51,7 @@ class TimeSeriesTraining(Training):
         return series, labels
 
     def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return ScaledSquaredError(self.config.target_scale)
+        return ScaledSquaredError(self.config.head.target_scale)
 
     def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [KlingGupta(), NashSutcliffe()]

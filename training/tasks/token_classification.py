@@ -26,7 +26,7 @@ class TokenClassificationTraining(TextTraining):
     def fields(self) -> dict[str, Any]:  # noqa: D102
         return {
             "words": Tokens(self.tokenizers.source),
-            "labels": TokenLabels(self.config.labels),
+            "labels": TokenLabels(self.config.head.labels),
         }
 
     def encode(self, columns) -> dict[str, Any]:

@@ -91,7 +91,9 @@ class Shortlisted:
     def lists(self) -> Lists:
         """The `Lists` of the shortlist for the models' vocabulary."""
         config, vocabulary = self.config, Vocabulary.of(self.config)
-        return Lists(self.shortlist, vocabulary, config.vocab_size, config.shares_vocabulary)
+        return Lists(
+            self.shortlist, vocabulary, config.tokens.vocab_size, config.head.shares_vocabulary
+        )
 
     @property
     def config(self) -> Any:

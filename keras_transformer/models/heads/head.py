@@ -46,7 +46,7 @@ class LinearHead(Head):
         units = self.units(config)
         return {
             **make_transform(config, policy, config.encoder.d_model),
-            "dropout": Dropout(config.dropout, dtype=policy, name="dropout"),
+            "dropout": Dropout(config.encoder.dropout, dtype=policy, name="dropout"),
             "output_layer": keras.layers.Dense(units, dtype=policy, name="output"),
             "logits": make_logits(policy),
         }
@@ -77,7 +77,7 @@ def make_transform(config, policy, width) -> dict[str, keras.Layer]:
     """
     if not getattr(config.head, "transform", False):
         return {}
-    activation = activations.get(config.transform_activation)
+    activation = activations.get(config.head.transform_activation)
     return {
         "transform": keras.layers.Dense(width, activation, dtype=policy, name="transform"),
         "transform_norm": config.encoder.block.normalization.layer(policy, "transform_norm"),

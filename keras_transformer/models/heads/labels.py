@@ -14,14 +14,17 @@ class LabelLogits(LinearHead):
     """Pooling over the encoder's output and a linear classifier of the result."""
 
     def units(self, config) -> int:  # noqa: D102
-        return config.num_labels
+        return config.head.num_labels
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         # The class token comes first.
-        kind = "first" if config.pooling == "class" else config.pooling
+        kind = "first" if config.head.pooling == "class" else config.head.pooling
         layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
-        if config.pooler:
-            width, activation = config.encoder.d_model, activations.get(config.pooler_activation)
+        if config.head.pooler:
+            width, activation = (
+                config.encoder.d_model,
+                activations.get(config.head.pooler_activation),
+            )
             layers["pooler"] = keras.layers.Dense(width, activation, dtype=policy, name="pooler")
         return {**layers, **super().make_layers(config, policy, kernels)}
 

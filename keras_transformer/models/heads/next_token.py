@@ -21,8 +21,8 @@ class NextTokenLogits(Head):
     """
 
     def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
-        logits = make_logits(policy, config.output_bias)
-        if config.is_tied:
+        logits = make_logits(policy, config.head.output_bias)
+        if config.head.is_tied:
             output = embedding
             self.weights = TiedWeights(output, logits, kernels)
         else:

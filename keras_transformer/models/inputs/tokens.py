@@ -54,7 +54,7 @@ class EmbeddedTokens(ModelInput):
             stack = config.stacks[0]
             layers["embedding_norm"] = stack.block.normalization.layer(policy, "input_norm")
             layers["embedding_dropout"] = Dropout(
-                config.dropout, dtype=policy, name="input_dropout"
+                config.encoder.block.dropout, dtype=policy, name="input_dropout"
             )
             layers["projection"] = keras.layers.Dense(
                 stack.d_model, dtype=policy, name="input_projection"

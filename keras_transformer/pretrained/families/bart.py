@@ -33,7 +33,7 @@ class Bart(EncoderDecoderFamily):
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         tokenizer = self._tokenizer
         for name in ("pad", "eos"):
-            ours, theirs = getattr(tokenizer, f"{name}_id"), getattr(config, f"{name}_id")
+            ours, theirs = getattr(tokenizer, f"{name}_id"), getattr(config.tokens, f"{name}_id")
             if ours != theirs:
                 rule = f"{ours}, the id of {SPECIAL[name]} in the vocabulary"
                 raise self.settings.wrong(f"{name}_token_id", rule)

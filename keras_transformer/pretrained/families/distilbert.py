@@ -59,8 +59,8 @@ class DistilBert(TextEncoder):
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}transformer.layer.{config.num_layers - 1}.ffn.lin1.weight"
-        yield last, (config.d_ff, width)
-        yield f"{prefix}embeddings.word_embeddings.weight", (config.vocab_size, width)
+        yield last, (config.encoder.block.d_ff, width)
+        yield f"{prefix}embeddings.word_embeddings.weight", (config.tokens.vocab_size, width)
         rows = config.max_length + self.cut
         yield f"{prefix}embeddings.position_embeddings.weight", (rows, width)
 

@@ -95,7 +95,10 @@ class GPT2(Family):
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self._prefix, config.d_model
-        yield f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight", (width, config.d_ff)
+        yield (
+            f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight",
+            (width, config.decoder.block.d_ff),
+        )
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
         yield f"{prefix}wpe.weight", (config.max_length, width)
 

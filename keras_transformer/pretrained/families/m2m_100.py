@@ -62,7 +62,7 @@ class M2M100(EncoderDecoderFamily):
         return dataclasses.replace(own, rules=rules)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        vocabulary = self._vocabulary(config.vocab_size)
+        vocabulary = self._vocabulary(config.tokens.vocab_size)
         forced = super().generation().rules.forced_bos_id
         source = "eng_Latn" if self._is_nllb else "en"
         languages = default_languages(vocabulary.languages, self._options, forced, source)

@@ -164,20 +164,24 @@ class Marian(Family):
         for (side, depth), size in zip(
             depths.items(), self.settings.get("dim-vocabs"), strict=True
         ):
-            yield f"{side}_l{depth}_ffn_W1", (config.d_model, config.d_ff)
+            yield f"{side}_l{depth}_ffn_W1", (config.d_model, config.encoder.block.d_ff)
             yield self.tensors.first_of([f"{side}_Wemb", "Wemb"]), (size, config.d_model)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         return weights_of(config, self.settings.get("dim-vocabs"), self.tensors)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        special = {name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")}
-        names = {config.pad_id: SILENT_PIECE}
+        special = {name: getattr(config.tokens, name) for name in ("pad_id", "bos_id", "eos_id")}
+        names = {config.tokens.pad_id: SILENT_PIECE}
         source, target = (
             SentencePieceTokenizer(
                 model,
                 PieceTable(
-                    range(ids.size), config.vocab_size, unk_id=ids.unk_id, names=names, **special
+                    range(ids.size),
+                    config.tokens.vocab_size,
+                    unk_id=ids.unk_id,
+                    names=names,
+                    **special,
                 ),
             )
             for model, ids in zip(self._models, self._sides, strict=True)

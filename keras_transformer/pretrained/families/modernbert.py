@@ -82,8 +82,11 @@ class ModernBert(TextEncoder):
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         prefix, width = self.prefix, config.d_model
-        yield f"{prefix}layers.{config.num_layers - 1}.mlp.Wo.weight", (width, config.d_ff)
-        yield f"{prefix}{self.words}", (config.vocab_size, width)
+        yield (
+            f"{prefix}layers.{config.num_layers - 1}.mlp.Wo.weight",
+            (width, config.encoder.block.d_ff),
+        )
+        yield f"{prefix}{self.words}", (config.tokens.vocab_size, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix = self.prefix

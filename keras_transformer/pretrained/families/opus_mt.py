@@ -108,10 +108,10 @@ class OpusMT(Family):
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
-        rows = {"encoder": config.vocab_size, "decoder": config.output_size}
+        rows = {"encoder": config.tokens.vocab_size, "decoder": config.output_size}
         for side, table in TABLES.items():
             last = f"model.{side}.layers.{depths[side] - 1}.fc1.weight"
-            yield last, (config.d_ff, config.d_model)
+            yield last, (config.encoder.block.d_ff, config.d_model)
             yield self.tensors.first_of([table, SHARED]), (rows[side], config.d_model)
         if BIAS in self.tensors:
             yield BIAS, (1, config.output_size)
@@ -121,14 +121,14 @@ class OpusMT(Family):
         source, target = [both, both] if self._shared else [[t] for t in TABLES.values()]
         if not self._shared and SHARED in self.tensors:
             source = [*source, SHARED]
-        if config.tie != "none":
+        if config.head.tie != "none":
             target = [*target, OUTPUT]
-        yield Weight(target if config.tie == "all" else source, "source_embedding.table")
-        if config.tie != "all":
+        yield Weight(target if config.head.tie == "all" else source, "source_embedding.table")
+        if config.head.tie != "all":
             yield Weight(target, "target_embedding.table")
-        if config.tie == "none":
+        if config.head.tie == "none":
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
-        if config.output_bias:
+        if config.head.output_bias:
             yield Weight(BIAS, "logits.bias", ROW)
         if isinstance(config.encoder.position, Learned):
             table = sinusoids(config.max_length, config.d_model, "halves")
@@ -144,7 +144,7 @@ class OpusMT(Family):
             yield from layers(NORMS, f"model.{side}.", f"{side}.")
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        folder, sizes = self.folder, (config.vocab_size, config.output_size)
+        folder, sizes = self.folder, (config.tokens.vocab_size, config.output_size)
         ids = read_ids(folder, PIECES, sizes[0])
         separate = folder.file(TARGET_PIECES) is not None
         if separate and self._shared:

@@ -33,13 +33,15 @@ class Pegasus(EncoderDecoderFamily):
         vocabulary.check_end()
         ids, pieces = vocabulary.ids, vocabulary.pieces
         if ids is None:
-            ids = self._numbered(pieces, config.vocab_size)
+            ids = self._numbered(pieces, config.tokens.vocab_size)
             check_ids_agree(vocabulary, ids)
         ids = with_added_tokens(ids, self.folder, vocabulary.content, vocabulary.path)
-        check_ids(ids, config.vocab_size, vocabulary.path)
+        check_ids(ids, config.tokens.vocab_size, vocabulary.path)
         no_text = {*FIRST} | ({*ids} - {*pieces})
         return Tokenizers.of(
-            sentencepiece_tokenizer(vocabulary, ids, config, config.vocab_size, no_text=no_text)
+            sentencepiece_tokenizer(
+                vocabulary, ids, config, config.tokens.vocab_size, no_text=no_text
+            )
         )
 
     def _numbered(self, pieces, size):

@@ -74,20 +74,20 @@ class T5(Family):
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        inner, width = config.num_heads * config.d_k, config.d_model
+        inner, width = config.encoder.block.num_heads * config.encoder.block.d_k, config.d_model
         table = self.tensors.first_of([SHARED, *TABLES.values()])
-        yield table, (config.vocab_size, width)
+        yield table, (config.tokens.vocab_size, width)
         for side, depth in self._depths(config).items():
             bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-            yield bias, (config.encoder.position.buckets, config.num_heads)
+            yield bias, (config.encoder.position.buckets, config.encoder.block.num_heads)
             last = f"{side}.block.{depth - 1}.layer"
             yield f"{last}.0.SelfAttention.q.weight", (inner, width)
             wo = f"{last}.{len(SUBLAYERS[side]) - 1}.DenseReluDense.wo.weight"
-            yield wo, (width, config.d_ff)
+            yield wo, (width, config.encoder.block.d_ff)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         tables = [SHARED, *TABLES.values()]
-        if config.tie == "none":
+        if config.head.tie == "none":
             yield Weight(tables, "source_embedding.table")
             yield Weight(tables, "target_embedding.table")
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
@@ -126,20 +126,22 @@ class T5(Family):
         vocabulary.check_end()
         ids, pieces = vocabulary.ids, vocabulary.pieces
         if ids is None:
-            if len(pieces) > config.vocab_size:
+            if len(pieces) > config.tokens.vocab_size:
                 rule = f"at least {len(pieces)}, the pieces of {SPM}"
                 raise self.settings.wrong("vocab_size", rule)
             ids = {piece: number for number, piece in enumerate(pieces)}
             check_ids_agree(vocabulary, ids)
-            if len(pieces) + SENTINELS <= config.vocab_size:
+            if len(pieces) + SENTINELS <= config.tokens.vocab_size:
                 last = len(pieces) + SENTINELS - 1
                 ids |= {f"<extra_id_{number}>": last - number for number in range(SENTINELS)}
         ids = with_added_tokens(ids, self.folder, vocabulary.content, vocabulary.path)
-        check_ids(ids, config.vocab_size, vocabulary.path)
+        check_ids(ids, config.tokens.vocab_size, vocabulary.path)
         no_text = {*ids} - {*pieces}
         no_text |= {piece for piece in ids if piece.startswith("<extra_id_")}
         return Tokenizers.of(
-            sentencepiece_tokenizer(vocabulary, ids, config, config.vocab_size, no_text=no_text)
+            sentencepiece_tokenizer(
+                vocabulary, ids, config, config.tokens.vocab_size, no_text=no_text
+            )
         )
 
     def generation(self) -> Generation:  # noqa: D102

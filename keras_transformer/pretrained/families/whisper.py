@@ -148,13 +148,16 @@ class Whisper(Family):
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         width = config.d_model
         for side, stack in (("encoder", config.encoder), ("decoder", config.decoder)):
-            yield f"model.{side}.layers.{stack.num_layers - 1}.fc1.weight", (config.d_ff, width)
+            yield (
+                f"model.{side}.layers.{stack.num_layers - 1}.fc1.weight",
+                (config.encoder.block.d_ff, width),
+            )
             yield POSITIONS[side], (stack.max_length, width)
         yield "model.encoder.conv1.weight", (width, config.input.num_mel_filters, KERNEL)
-        yield TABLE, (config.vocab_size, width)
+        yield TABLE, (config.tokens.vocab_size, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        is_tied = config.tie == "all"
+        is_tied = config.head.tie == "all"
         yield Weight((TABLE, OUTPUT) if is_tied else TABLE, "target_embedding.table")
         if not is_tied:
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)

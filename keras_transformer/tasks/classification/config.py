@@ -16,7 +16,7 @@ class ClassifierConfig(ModelConfig):
     Example:
         >>> from keras_transformer import ClassifierConfig
         >>> config = ClassifierConfig.preset("tiny", vocab_size=4000, labels=("bad", "good"))
-        >>> config.num_labels
+        >>> config.head.num_labels
         2
     """
 

@@ -22,7 +22,8 @@ class TextClassifier(EncoderModel):
         inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding.
 
     Returns:
-        Logits `[B, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
+        Logits `[B, C]`, one for each of `config.head.labels`;
+        float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np

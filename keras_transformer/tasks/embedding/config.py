@@ -67,7 +67,7 @@ class EmbedderConfig(ModelConfig):
 
     Example:
         >>> from keras_transformer import EmbedderConfig
-        >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).pooling
+        >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).head.pooling
         'mean'
     """
 

@@ -260,7 +260,7 @@ class Embedder(TextPass):
     def _shortened(self, vectors, dimensions):
         """Returns the first features of vectors `[T, D]`, normalised if the model does that."""
         vectors = vectors[:, :dimensions]
-        if not self.model.config.normalize:
+        if not self.model.config.head.normalize:
             return vectors
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, np.finfo("float32").tiny)
@@ -274,7 +274,7 @@ class Embedder(TextPass):
     def _width(self):
         """Number of features of a vector."""
         config = self.model.config
-        return config.dimensions or config.encoder.d_model
+        return config.head.dimensions or config.encoder.d_model
 
     def difference(self, other: Any) -> str | None:
         """Returns why two embedders cannot form an ensemble: no two models have the same space."""

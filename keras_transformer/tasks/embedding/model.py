@@ -64,8 +64,10 @@ class PooledVector(Head):
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         dtype = output_dtype(policy)
         return {
-            "pooling": Pooling(config.pooling, dtype=policy, name="pooling"),
-            "vector": Direction(config.dimensions, config.normalize, dtype=dtype, name="vector"),
+            "pooling": Pooling(config.head.pooling, dtype=policy, name="pooling"),
+            "vector": Direction(
+                config.head.dimensions, config.head.normalize, dtype=dtype, name="vector"
+            ),
         }
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102

@@ -39,10 +39,10 @@ def image_attention(image_classifier, image) -> ImageAttention:
         ValueError: If the model has no class token, or the image cannot be read.
     """
     model = image_classifier.model
-    if not model.config.has_class_token:
+    if not model.config.head.has_class_token:
         raise ValueError(
             "the model must have a class token whose attention can be shown: "
-            f'`pooling = "class"`. Received: pooling={model.config.pooling!r}.'
+            f'`pooling = "class"`. Received: pooling={model.config.head.pooling!r}.'
         )
     pixels = image_classifier.read(image)
     weights = model.attention_weights(tf.constant(pixels[None], tf.float32))
@@ -50,5 +50,5 @@ def image_attention(image_classifier, image) -> ImageAttention:
     layers = np.stack(
         [tf.cast(weight, tf.float32).numpy()[0, :, 0, first:] for weight in weights.values()]
     )  # [layers, heads, R * Q], of the class token
-    patches = layers.reshape(*layers.shape[:2], *model.config.grid)
+    patches = layers.reshape(*layers.shape[:2], *model.config.input.grid)
     return ImageAttention(pixels, image_classifier([image])[0], patches)

@@ -179,7 +179,7 @@ class ImageClassifierConfig(ModelConfig):
         >>> from keras_transformer import ImageClassifierConfig
         >>> config = ImageClassifierConfig.preset("tiny", labels=("cat", "dog"), image_height=32,
         ...     image_width=48, patch_size=8)
-        >>> config.grid
+        >>> config.input.grid
         (4, 6)
     """
 

@@ -36,8 +36,13 @@ class ImageSize:
     @classmethod
     def of(cls, config) -> "ImageSize":
         """Returns the `ImageSize` of an `ImageClassifierConfig`."""
-        steps = config.resize, config.interpolation, config.resize_to, config.center_crop
-        return cls(*config.shape, *steps)
+        steps = (
+            config.input.resize,
+            config.input.interpolation,
+            config.input.resize_to,
+            config.input.center_crop,
+        )
+        return cls(*config.input.shape, *steps)
 
     @classmethod
     def from_metadata(cls, metadata) -> "ImageSize":

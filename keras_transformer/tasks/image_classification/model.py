@@ -22,7 +22,7 @@ class EmbeddedPatches(ModelInput):
             # Maps 0 .. 255 to -1 .. 1.
             "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
             "embedding": PatchEmbedding(
-                config.patch_size,
+                config.input.patch_size,
                 stack.d_model,
                 _position(stack),
                 config.leading_tokens,
@@ -34,10 +34,10 @@ class EmbeddedPatches(ModelInput):
         }
 
     def symbol(self) -> Tensor:  # noqa: D102
-        return keras.Input(self.config.shape, dtype="float32", name="images")
+        return keras.Input(self.config.input.shape, dtype="float32", name="images")
 
     def check(self, inputs, model) -> None:  # noqa: D102
-        check_images(inputs, "images", model, self.config.shape)
+        check_images(inputs, "images", model, self.config.input.shape)
 
     def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
         pixels = self.layers["rescaling"](inputs)
@@ -57,17 +57,17 @@ class ImageLabelLogits(LabelLogits):
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         layers = super().make_layers(config, policy, kernels)
-        for number in range(1, config.classifiers):
+        for number in range(1, config.head.classifiers):
             name = f"output_{number}"
             dense = keras.layers.Dense(self.units(config), dtype=policy, name=name)
             layers[f"output_layer_{number}"] = dense
-        if config.classifiers > 1:
+        if config.head.classifiers > 1:
             layers["mean"] = keras.layers.Average(dtype=layers["logits"].dtype_policy, name="mean")
         return layers
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         logits = [super().__call__(hidden, inputs, allowed)]  # [B, C]
-        for number in range(1, self.config.classifiers):  # of the other class tokens
+        for number in range(1, self.config.head.classifiers):  # of the other class tokens
             logits.append(self.classified(hidden[:, number], f"output_layer_{number}"))  # [B, C]
         return logits[0] if len(logits) == 1 else self.layers["mean"](logits)
 
@@ -86,7 +86,8 @@ class ImageClassifier(EncoderModel):
         inputs: Pixels from 0 to 255, floating, `[B, image_height, image_width, channels]`.
 
     Returns:
-        Logits `[B, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
+        Logits `[B, C]`, one for each of `config.head.labels`;
+        float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np

@@ -43,7 +43,7 @@ class ImageClassificationPipeline(SinglePass):
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
         super().__init__(model)
         self.size = ImageSize.of(self.model.config)
-        self.codec = ImageCodec(self.size, self.model.config.labels)
+        self.codec = ImageCodec(self.size, self.model.config.head.labels)
         self.check_models()
 
     @property

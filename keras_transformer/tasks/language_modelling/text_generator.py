@@ -100,6 +100,6 @@ class TextGenerator(Generator):
     def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
         """Returns the tokens of the text, after the start token; see `TextPipeline.reading`."""
         ids, truncated, _ = self.encode(tf.constant([sentence]))  # [1, T], its end included
-        inputs = [self.model.config.bos_id, *ids[0].numpy()[:-1].tolist()]
+        inputs = [self.model.config.tokens.bos_id, *ids[0].numpy()[:-1].tolist()]
         pieces = self.target_tokenizer.pieces(inputs)
         return tf.constant([inputs]), {"decoder": (pieces, pieces)}, bool(truncated[0])

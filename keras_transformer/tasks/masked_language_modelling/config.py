@@ -83,7 +83,7 @@ class MaskedLanguageModelConfig(ModelConfig):
 
     Example:
         >>> from keras_transformer import MaskedLanguageModelConfig
-        >>> MaskedLanguageModelConfig.preset("tiny", vocab_size=4000).masking_rate
+        >>> MaskedLanguageModelConfig.preset("tiny", vocab_size=4000).head.masking_rate
         0.15
     """
 

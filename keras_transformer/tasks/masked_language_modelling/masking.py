@@ -61,15 +61,15 @@ def hide_tokens(tokens, tokenizer, config, seeds=None) -> HiddenTokens:
     special = special_ids(tokenizer)
     seeds = seeds_of(tokens, tokenizer.pad_id) if seeds is None else seeds
     ordinary = tf.reduce_all(tf.not_equal(tokens[..., tf.newaxis], special), axis=2)  # [B, S]
-    words = _words(tokens, tokenizer) if config.whole_word_masking else _places(tokens)
+    words = _words(tokens, tokenizer) if config.head.whole_word_masking else _places(tokens)
     draws, kinds = (_uniforms(seeds, tokens, purpose) for purpose in (RANKS, KINDS))
-    chosen = ordinary & _draw(words, ordinary, config.masking_rate, draws)  # [B, S]
+    chosen = ordinary & _draw(words, ordinary, config.head.masking_rate, draws)  # [B, S]
     others = [number for number in range(tokenizer.vocab_size) if number not in special]
     drawn = tf.gather(
         others, tf.minimum(tf.cast(kinds[1] * len(others), tf.int32), len(others) - 1)
     )
-    is_mask = kinds[0] < config.mask_share
-    is_drawn = kinds[0] < config.mask_share + config.random_share
+    is_mask = kinds[0] < config.head.mask_share
+    is_drawn = kinds[0] < config.head.mask_share + config.head.random_share
     replaced = tf.where(is_mask, tokenizer.mask_id, tf.where(is_drawn, drawn, tokens))
     return HiddenTokens(
         tf.where(chosen, replaced, tokens), tf.where(chosen, tokens, tokenizer.pad_id)

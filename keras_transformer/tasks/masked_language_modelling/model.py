@@ -24,7 +24,7 @@ class MaskedTokenLogits(NextTokenLogits):
     """
 
     def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
-        width = config.embedding_size or config.encoder.d_model
+        width = config.input.embedding_size or config.encoder.d_model
         return {
             **make_transform(config, policy, width),
             **super().make_layers(config, policy, kernels, embedding),

@@ -51,11 +51,11 @@ class QuestionAnswerer(TextPass):
 
     def make_codec(self) -> AnswerCodec:  # noqa: D102
         config = self.model.config
-        layout = LAYOUTS[config.pair_layout]
+        layout = LAYOUTS[config.head.pair_layout]
         if self.max_length is not None and self.max_length < layout.smallest:
             raise ValueError(
                 f"`max_length` must be at least {layout.smallest}, for a question, a passage and "
                 f"the marks around them. Received: {self.max_length}."
             )
-        options = {name: getattr(config, name) for name in AnswerCodec.options}
+        options = {name: getattr(config.head, name) for name in AnswerCodec.options}
         return AnswerCodec(self.tokenizers, self.max_length, **options)

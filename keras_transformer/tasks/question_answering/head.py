@@ -55,9 +55,10 @@ class SpanLogits(LinearHead):
         return 2
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        names = ("pad_id", "bos_id", "eos_id", "pair_layout")
-        options = {name: getattr(config, name) for name in names}
-        passage = PassageMask(**options, dtype="float32", name="passage")
+        ids, layout = config.tokens, config.head.pair_layout
+        passage = PassageMask(
+            ids.pad_id, ids.bos_id, ids.eos_id, layout, dtype="float32", name="passage"
+        )
         return {**super().make_layers(config, policy, kernels), "passage": passage}
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102

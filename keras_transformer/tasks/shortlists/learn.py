@@ -81,8 +81,8 @@ def learn_shortlist(
             f"Received: first={first}."
         )
     counts = _count(translator, (layer, head), sources, targets, batch_size, progress)
-    counts = _without_frequent(counts, config.eos_id, first, best)
-    return Shortlist.from_counts(counts, config.vocab_size, first, best)
+    counts = _without_frequent(counts, config.tokens.eos_id, first, best)
+    return Shortlist.from_counts(counts, config.tokens.vocab_size, first, best)
 
 
 def _count(translator, alignment, sources, targets, batch_size, progress):
@@ -121,10 +121,10 @@ def _reader(translator, alignment):
 
     def read(sources, targets):
         source, target = (
-            encode(tokenizer, texts, translator.max_length)[0].to_tensor(config.pad_id)
+            encode(tokenizer, texts, translator.max_length)[0].to_tensor(config.tokens.pad_id)
             for tokenizer, texts in zip(translator.tokenizers, (sources, targets), strict=True)
         )  # [B, S], [B, T]
-        begin = tf.fill([tf.shape(target)[0], 1], config.bos_id)
+        begin = tf.fill([tf.shape(target)[0], 1], config.tokens.bos_id)
         inputs = {"source": source, "target": tf.concat([begin, target[:, :-1]], axis=1)}
         weights = tf.cast(model.attention_weights(inputs)[name], tf.float32)  # [B, H, T, S]
         weights = tf.reduce_mean(weights, axis=1) if head is None else weights[:, head]
@@ -135,11 +135,13 @@ def _reader(translator, alignment):
         most, places = tf.math.top_k(weights, SHARING)  # [B, T, 3]
         total = tf.reduce_sum(weights, axis=2, keepdims=True)
         shares = tf.round(UNITS * tf.math.divide_no_nan(most, total))
-        padded = tf.pad(source, [[0, 0], [0, SHARING]], constant_values=config.pad_id)
+        padded = tf.pad(source, [[0, 0], [0, SHARING]], constant_values=config.tokens.pad_id)
         attended = tf.gather(padded, places, batch_dims=1)  # [B, T, 3]
         written = tf.tile(tf.expand_dims(target, 2), [1, 1, SHARING])
         known = tf.expand_dims(real, 2) & (shares > 0)
-        ends, whole = (tf.fill(tf.shape(target), value) for value in (config.eos_id, float(UNITS)))
+        ends, whole = (
+            tf.fill(tf.shape(target), value) for value in (config.tokens.eos_id, float(UNITS))
+        )
         shared = _masked((attended, written, shares), known)
         of_end = _masked((ends, target, whole), real)
         return [tf.concat(pair, axis=0) for pair in zip(shared, of_end, strict=True)]
@@ -153,4 +155,4 @@ def _masked(columns, mask):
 
 def _is_word(ids, config):
     """Returns which token ids are neither padding nor an end token."""
-    return tf.not_equal(ids, config.pad_id) & tf.not_equal(ids, config.eos_id)
+    return tf.not_equal(ids, config.tokens.pad_id) & tf.not_equal(ids, config.tokens.eos_id)

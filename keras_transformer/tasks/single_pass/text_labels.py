@@ -37,4 +37,4 @@ class TextLabelPass(TextPass):
         return self.codec.labels
 
     def make_codec(self) -> TextLabelCodec:  # noqa: D102
-        return self.codec_class(self.tokenizers, self.max_length, self.model.config.labels)
+        return self.codec_class(self.tokenizers, self.max_length, self.model.config.head.labels)

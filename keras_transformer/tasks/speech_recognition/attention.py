@@ -56,7 +56,7 @@ def speech_attention(recognizer: Any, recording: Any) -> SpeechAttention:
     inputs, rest = codec.tensors([codec.read(recording, "the recording")])
     frames = frames_of(config.input, inputs["samples"], inputs["lengths"])
     tokens = recognizer.predict(**inputs)["tokens"][0].numpy()
-    tokens = tokens[tokens != config.pad_id]
+    tokens = tokens[tokens != config.tokens.pad_id]
     begin = len(codec.choices.prompt)
     words, members = words_of_tokens(codec.tokenizer, tokens[begin:])
     if not words:
@@ -64,7 +64,9 @@ def speech_attention(recognizer: Any, recording: Any) -> SpeechAttention:
             "the transcript must have words, whose attention is shown. Received: a recording with "
             "an empty transcript."
         )
-    target = tf.constant([[config.bos_id, *tokens[:-1]]])  # a position predicts the next token
+    target = tf.constant(
+        [[config.tokens.bos_id, *tokens[:-1]]]
+    )  # a position predicts the next token
     weights = recognizer.model.attention_weights({"source": frames, "target": target})
     whole = attentions(weights, {"cross": ([], [])}, False)["cross"].weights  # [layers, H, L, S]
     features = recognizer.features

@@ -34,7 +34,7 @@ def log_probabilities(recognizer: Any, recording: Any, transcripts: list) -> np.
     texts = codec.tokenizer.encode([one.transcript for one in transcripts]).to_list()
     longest = recognizer.max_length
     rows = [(prompt + text)[:longest] for prompt, text in zip(prompts, texts, strict=True)]
-    targets = tf.ragged.constant(rows, tf.int32).to_tensor(config.pad_id)
+    targets = tf.ragged.constant(rows, tf.int32).to_tensor(config.tokens.pad_id)
     _, sums = score(recognizer.model, frames, targets)
     lengths = [len(row) - len(prompt) for row, prompt in zip(rows, prompts, strict=True)]
     return sums.numpy() / np.maximum(lengths, 1)

@@ -147,7 +147,7 @@ class SeriesConfig(ModelConfig):
     Example:
         >>> from keras_transformer import SeriesConfig
         >>> SeriesConfig(inputs=("rain", "temperature"), target="discharge", encoder="lstm",
-        ...     input_mean=(2.5, 8.0), input_scale=(6.0, 7.0)).num_inputs
+        ...     input_mean=(2.5, 8.0), input_scale=(6.0, 7.0)).input.num_inputs
         2
     """
 

@@ -44,7 +44,7 @@ class ScaledSteps(ModelInput):
         return layers
 
     def symbol(self) -> Tensor:  # noqa: D102
-        return keras.Input((None, self.config.num_inputs), dtype="float32", name="series")
+        return keras.Input((None, self.config.input.num_inputs), dtype="float32", name="series")
 
     def check(self, inputs, model) -> None:  # noqa: D102
         check_positions(inputs, "inputs", model, ndim=3)
@@ -108,7 +108,7 @@ class Number(LinearHead):
             **super().make_layers(config, policy, kernels),
             "squeeze": keras.layers.Reshape((-1,), dtype="float32", name="squeeze"),
             "unscaling": keras.layers.Rescaling(
-                config.target_scale, config.target_mean, dtype="float32", name="unscaling"
+                config.head.target_scale, config.head.target_mean, dtype="float32", name="unscaling"
             ),
         }
 
@@ -131,10 +131,11 @@ class SeriesRegressor(EncoderModel):
         kernels: The `Kernels` of the layers; they are not saved with the model.
 
     Call arguments:
-        inputs: `[B, T, F]`, floating: the `config.inputs` at every step.
+        inputs: `[B, T, F]`, floating: the `config.input.inputs` at every step.
 
     Returns:
-        `[B, T]`, the `config.target` at every step; float32 under mixed-precision policies. A step
+        `[B, T]`, the `config.head.target` at every step;
+        float32 under mixed-precision policies. A step
         depends only on itself and on earlier steps.
 
     Example:
@@ -154,7 +155,7 @@ class SeriesRegressor(EncoderModel):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.widths = {"inputs": self.config.num_inputs}
+        self.widths = {"inputs": self.config.input.num_inputs}
 
     def make_encoder(self, stack: Any, policy: Any, kernels: Any) -> Any:  # noqa: D102
         if stack.has_blocks:

@@ -40,12 +40,12 @@ class SeriesSimulator(SinglePass):
         super().__init__(model)
         config = self.model.config
         self.codec = SeriesCodec(
-            config.inputs,
-            config.target,
+            config.input.inputs,
+            config.head.target,
             config.max_length,
-            config.scored,
-            config.target_scale,
-            config.table,
+            config.head.scored,
+            config.head.target_scale,
+            config.input.table,
         )
         self.check_models()
 

@@ -16,7 +16,7 @@ class TokenClassifierConfig(ModelConfig):
     Example:
         >>> from keras_transformer import TokenClassifierConfig
         >>> config = TokenClassifierConfig.preset("tiny", labels=("O", "B-DATE", "I-DATE"))
-        >>> config.num_labels
+        >>> config.head.num_labels
         3
     """
 

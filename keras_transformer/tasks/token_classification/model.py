@@ -13,7 +13,7 @@ class TokenLabelLogits(LinearHead):
     """Linear classifier of each token."""
 
     def units(self, config) -> int:  # noqa: D102
-        return config.num_labels
+        return config.head.num_labels
 
     def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
         return with_mask(self.classified(hidden), inputs, self.config)  # [B, S, C]
@@ -33,7 +33,8 @@ class TokenClassifier(EncoderModel):
         inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding.
 
     Returns:
-        Logits `[B, S, C]`, one for each of `config.labels`; float32 under mixed-precision policies.
+        Logits `[B, S, C]`, one for each of `config.head.labels`;
+        float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np

@@ -138,7 +138,7 @@ class Tokenizers(typing.NamedTuple):
             ValueError: If a size differs.
         """
         ours = self.source.vocab_size, self.target.vocab_size
-        theirs = config.vocab_size, config.output_size
+        theirs = config.tokens.vocab_size, config.output_size
         if ours != theirs:
             raise ValueError(
                 "`tokenizer` must have as many entries as the model's vocabulary. "

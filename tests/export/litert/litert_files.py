@@ -90,7 +90,7 @@ def codes_of(table):
 
 def translator_of(model):
     """A translator with the given model and a vocabulary of the right size."""
-    words = map(str, range(4, model.config.vocab_size))
+    words = map(str, range(4, model.config.tokens.vocab_size))
     return Translator(model, WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words]))
 
 

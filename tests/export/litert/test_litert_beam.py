@@ -229,7 +229,7 @@ def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normali
     assert with_minimum != deep(texts, search=Beam(2, 1.0, normalization, stopping="score"))
     ids = [row for row in deep.source_tokenizer.encode(texts[:9]).to_list() if len(row) <= LIMIT]
     tokens, _ = loaded.decode(ids)
-    assert ((tokens != deep.model.config.pad_id).sum(axis=2) >= 9).all()
+    assert ((tokens != deep.model.config.tokens.pad_id).sum(axis=2) >= 9).all()
 
 
 @pytest.mark.long

@@ -73,7 +73,7 @@ def sources(made):
 @pytest.mark.parametrize("name", slow_except(VARIANTS, "no_dropout"))
 def test_log_probabilities_equal_those_of_marian(variant, name):
     made, marian = variant(name)
-    target = np.array([[made.model.config.bos_id, 5, 9, 22, 7, 3]])
+    target = np.array([[made.model.config.tokens.bos_id, 5, 9, 22, 7, 3]])
     for source in sources(made)[:2]:
         logits = made.model({"source": np.array([source]), "target": target}).numpy()[0]
         logits = logits.astype("float64")
@@ -89,7 +89,7 @@ def test_log_probabilities_equal_those_of_marian(variant, name):
 def test_searches_equal_those_of_marian(variant, name):
     made, marian = variant(name)
     rows = sources(made)
-    pad_id = made.model.config.pad_id
+    pad_id = made.model.config.tokens.pad_id
     width = max(map(len, rows))
     batch = np.array([row + [pad_id] * (width - len(row)) for row in rows])
     assert any(3 * len(row) < LIMIT for row in rows)
@@ -140,7 +140,7 @@ def test_the_version_in_a_file_determines_its_gelu(version, form):
 
 def test_without_a_version_a_warning_names_the_option(tmp_path):
     made = converted(tmp_path, marian_models.settings(**GELU))
-    assert made.model.config.activation == "gelu"
+    assert made.model.config.encoder.block.activation == "gelu"
     assert made.notes == [
         f"{tmp_path}/model.npz: gelu is read as the exact GELU of Marian 1.12.3 and later, but the "
         "file names no `version` of Marian (it names none); if an older Marian trained the model, "
@@ -156,7 +156,7 @@ def test_an_option_overrides_the_gelu_of_the_version(tmp_path):
     write_npz(tmp_path / "a.npz", marian_models.arrays(options))
     made = read_checkpoint(tmp_path / "a.npz", vocabularies=vocabularies, gelu="sigmoid")
     old = converted(tmp_path, {**options, "version": "v1.12.0 65bf82ff 2023-02-21"})
-    assert made.notes == old.notes == [] and made.model.config.activation == "silu"
+    assert made.notes == old.notes == [] and made.model.config.encoder.block.activation == "silu"
     for one, other in zip(made.model.get_weights(), old.model.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match="`gelu` must be exact or sigmoid. Received: gelu='tanh'"):
@@ -176,8 +176,12 @@ def test_the_outputs_of_the_variants_are_not_empty(variant):
 def test_the_token_that_marian_does_not_have_is_never_emitted(variant):
     made, _ = variant("student")
     config = made.model.config
-    assert config.pad_id == config.bos_id == 37
-    assert (config.eos_id, config.head.rules.silent_ids, config.vocab_size) == (0, (1,), 38)
+    assert config.tokens.pad_id == config.tokens.bos_id == 37
+    assert (config.tokens.eos_id, config.head.rules.silent_ids, config.tokens.vocab_size) == (
+        0,
+        (1,),
+        38,
+    )
     tokenizer = made.tokenizers.source
     assert (tokenizer.pad_id, tokenizer.unk_id, tokenizer.eos_id) == (37, 1, 0)
     text = " ".join(marian_models.WORDS[:3])

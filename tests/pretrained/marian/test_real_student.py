@@ -24,17 +24,19 @@ def batches(converted, texts):
     """Yields the ids of 50 sentences at a time."""
     for first in range(0, len(texts), 50):
         ids = converted.tokenizers.source.encode(texts[first : first + 50])
-        yield ids.to_tensor(converted.model.config.pad_id)
+        yield ids.to_tensor(converted.model.config.tokens.pad_id)
 
 
 def pieces(converted, row):
     config = converted.model.config
-    words = [token for token in row.tolist() if token not in (config.pad_id, config.eos_id)]
+    words = [
+        token for token in row.tolist() if token not in (config.tokens.pad_id, config.tokens.eos_id)
+    ]
     return " ".join(converted.tokenizers.target.pieces(words))
 
 
 def count(converted, row):
-    return int((row != converted.model.config.pad_id).sum())
+    return int((row != converted.model.config.tokens.pad_id).sum())
 
 
 def is_greedily_the_same(converted, rows):

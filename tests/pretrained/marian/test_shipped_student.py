@@ -85,7 +85,7 @@ def test_exports_end_an_output_where_marian_ends_it(run, student, tmp_path, quan
             assert texts == whole(samples)
     ids = whole.source_tokenizer.encode(samples).to_list()
     tokens, _ = exported[0].decode(ids)
-    counts = np.count_nonzero(tokens[:, 0] != whole.model.config.pad_id, axis=1)
+    counts = np.count_nonzero(tokens[:, 0] != whole.model.config.tokens.pad_id, axis=1)
     assert counts[0] == 102 == 3 * len(ids[0]) and counts.max() == 102
 
 

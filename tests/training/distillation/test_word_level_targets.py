@@ -57,7 +57,7 @@ def test_probabilities_are_the_mean_of_those_that_teachers_give_to_each_prefix(f
         source, target = (tokenizer().encode([text])[0].numpy() for text in pairs[number])
         assert arrays["lengths"][number] == len(target)
         for place in range(len(target)):
-            prefix = np.array([[config.bos_id, *target[:place]]])
+            prefix = np.array([[config.tokens.bos_id, *target[:place]]])
             logits = [
                 model({"source": source[None], "target": prefix})[0, -1].numpy() for model in models
             ]

@@ -52,7 +52,7 @@ def test_losses_of_evaluate_are_means_over_tokens_of_unequal_batches(tiny_model)
 def test_evaluate_returns_the_metrics_of_compile(tiny_model, monkeypatch, rows, jit_compile):
     """For any number of positions in a chunk of logits."""
     model = tiny_model()
-    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * model.config.vocab_size)
+    monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * model.config.tokens.vocab_size)
     inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], seed=3, width=8)
     labels[0, :2] = np.argmax(model(inputs), -1)[0, :2]  # otherwise no prediction would be right
     figures = make_learner(model, jit_compile=jit_compile).evaluate(
@@ -85,7 +85,7 @@ def test_no_tensor_of_a_validation_contains_all_logits(tiny_model, monkeypatch):
     """XLA knows all shapes: every tensor of logits has the positions of a chunk."""
     model = tiny_model()
     inputs, labels = batch([(7, 5), (2, 3), (4, 1), (3, 6)], width=8)
-    size = model.config.vocab_size
+    size = model.config.tokens.vocab_size
     monkeypatch.setattr(projection, "CHUNK_BYTES", 4 * 4 * size)
     learner = make_learner(model, jit_compile=True)
     graph = (

@@ -138,7 +138,12 @@ def test_special_ids_of_the_model_come_from_the_file(folder, tmp_path):
     settings = taking(folder, '"special.model"')
     tokenizers, _ = taken(settings, tmp_path / "run")
     config = model_config(settings, tokenizers)
-    assert (config.bos_id, config.eos_id, config.pad_id, config.vocab_size) == (1, 2, 3, 28)
+    assert (
+        config.tokens.bos_id,
+        config.tokens.eos_id,
+        config.tokens.pad_id,
+        config.tokens.vocab_size,
+    ) == (1, 2, 3, 28)
 
 
 @pytest.mark.parametrize("run", [True, False])
@@ -160,8 +165,12 @@ def test_a_table_of_ids_next_to_a_file_is_copied_as_well(folder, tmp_path, run):
     tokenizers, _ = taken(settings, tmp_path / "run")
     assert tokenizers.source.table == table and settings.vocabulary.size == 30
     config = model_config(settings, tokenizers)
-    assert (config.pad_id, config.eos_id, config.vocab_size) == (0, table.eos_id, 30)
-    assert config.eos_id != plain.eos_id
+    assert (config.tokens.pad_id, config.tokens.eos_id, config.tokens.vocab_size) == (
+        0,
+        table.eos_id,
+        30,
+    )
+    assert config.tokens.eos_id != plain.eos_id
     assert Run(tmp_path / "run").configure(config).head.rules.banned_ids == (1,)
     assert Run(tmp_path / "run").read_generation() == Generation(rules=OutputRules(banned_ids=(1,)))
 

@@ -55,17 +55,17 @@ def weights_of(config, sizes, names=()) -> Iterator[Weight]:
         names: Names of the tensors in a file, in which the output weights may have an old name.
     """
     source, target = sizes
-    if config.tie == "all":
+    if config.head.tie == "all":
         yield Weight("Wemb", "source_embedding.table", Layout(entries=source))
     else:
         for side, ours, size in (("encoder", "source", source), ("decoder", "target", target)):
             tied = (f"{side}_Wemb", "Wemb")
             yield Weight(tied, f"{ours}_embedding.table", Layout(entries=size))
-    if config.tie == "none":
+    if config.head.tie == "none":
         old = OLD_OUTPUT in names
         layout = Layout(transposed=not old, entries=target, axis=int(old))
         yield Weight(OLD_OUTPUT if old else OUTPUT, "output_layer.kernel", layout)
-    if config.output_bias:
+    if config.head.output_bias:
         layout = Layout(ones=1, entries=target, axis=1, filling=SILENT)
         yield Weight(LOGITS, "logits.bias", layout)
     recurrent = config.decoder.has_state
