@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 
@@ -166,7 +167,7 @@ def test_lengths_beyond_the_samples_are_the_whole_row():
     assert not frames[1].numpy().any()
 
 
-@pytest.mark.parametrize("quantize", ["none", "float16", "int8"])
+@pytest.mark.parametrize("quantize", ["none", slow("float16"), slow("int8")])
 def test_a_tflite_file_has_the_same_frames(quantize):
     """Without Flex operators; the matrices are not rounded, even in a file in int8."""
     engine = pytest.importorskip("ai_edge_litert.interpreter")

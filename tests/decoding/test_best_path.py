@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from marks import slow
 from pipelines import generator, speech_recognizer, tokenizer, write_run
 from searching import by_best_path
 from tasks.test_speech_recognizer import RATE, RECORDINGS
@@ -64,7 +65,7 @@ def path_of(predictor, row, never=(BOS, EOS)):
     return [label for label, _ in itertools.groupby(labels) if label != PAD], score
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "xla"])
+@pytest.mark.parametrize("compiled", [False, slow(True)], ids=["eager", "xla"])
 @pytest.mark.parametrize("limit", [None, 1, 2, 3, 4, 5, 40])
 def test_equal_labels_become_one_token_and_blanks_none(limit, compiled):
     predictor = given()

@@ -173,6 +173,7 @@ def test_a_beam_of_one_takes_the_best_allowed_token(rules):
     assert_is_greedy((tokens[:, 0], scores[:, 0]), rules)
 
 
+@pytest.mark.slow
 def test_a_wide_beam_finds_every_allowed_sentence(rules=RULES["no word twice"], min_length=3):
     """Few words remain, so an exhaustive search gives the tokens and scores of all sentences."""
     options = {"min_length": min_length, "max_length": LIMIT, "normalization": "none"}
@@ -288,6 +289,7 @@ def test_samples_are_allowed_sentences(rules):
         assert len(np.unique(tokens[b::3, 0])) >= min(len(first), 4)
 
 
+@pytest.mark.slow
 def test_a_sentence_alone_is_the_same_sentence_in_a_batch(name="banned of each"):
     rules = RULES[name]
     for search in (by_greedy, functools.partial(by_beam, size=3)):

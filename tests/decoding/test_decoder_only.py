@@ -204,7 +204,7 @@ def test_the_limit_counts_the_tokens_after_the_prompt(name):
     assert max(news) == most and min(news) > 0
 
 
-@pytest.mark.parametrize("name", [slow("greedy"), "beam"])
+@pytest.mark.parametrize("name", [slow("greedy"), slow("beam")])
 def test_each_prompt_has_its_own_limit_as_alone(name):
     prompts, limits = text_prompts(), [2, 4, 1, 3, 9]
     options = {"cache_length": 13}  # fewer than the last prompts need
@@ -219,6 +219,7 @@ def test_each_prompt_has_its_own_limit_as_alone(name):
         assert 0 < counts.max() <= limit
 
 
+@pytest.mark.slow
 def test_a_graph_of_any_prompts_has_the_same_limits():
     prompts = text_prompts()
     expected = by_greedy(talkative_text(), prompts, max_length=3)
@@ -234,6 +235,7 @@ def test_a_graph_of_any_prompts_has_the_same_limits():
     np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
+@pytest.mark.slow
 def test_the_other_lengths_of_a_beam_count_the_same_tokens():
     prompts = text_prompts()
     lengths = np.array([len(words_of(prompt)) for prompt in prompts])

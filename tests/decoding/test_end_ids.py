@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from marks import slow
 from searching import by_beam, by_greedy
 from uncertain_models import (
     BOS,
@@ -91,7 +92,7 @@ def test_a_beam(size):
         np.testing.assert_allclose(found.scores[b], [total for total, _ in expected], **SCORES)
 
 
-@pytest.mark.parametrize("search", [Beam(3, normalization="none"), Sample(seed=2)], ids=str)
+@pytest.mark.parametrize("search", [Beam(3, normalization="none"), slow(Sample(seed=2))], ids=str)
 def test_scores_are_those_of_a_single_pass(search):
     model = of_several_ends(talkative)
     found = search(model, sources(), SearchOptions(cache_length=LIMIT))
@@ -104,7 +105,7 @@ def test_scores_are_those_of_a_single_pass(search):
     ("search", "cache_stages"),
     [
         pytest.param(by_greedy, None, id="by_greedy-None"),
-        pytest.param(by_beam, None, id="by_beam-None"),
+        slow(by_beam, None, id="by_beam-None"),
     ],
 )
 def test_an_end_within_a_prompt_does_not_end_it(search, cache_stages):

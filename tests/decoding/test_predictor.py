@@ -78,7 +78,7 @@ def test_greedy_search_equals_a_loop_in_python(name):
 
 @pytest.mark.parametrize(
     ("beam_size", "name"),
-    [slow(1, "recurrent"), slow(1, "ensemble"), long(4, "ssru"), (4, "ensemble")],
+    [slow(1, "recurrent"), slow(1, "ensemble"), long(4, "ssru"), slow(4, "ensemble")],
 )
 def test_a_beam_equals_a_loop_in_python(name, beam_size):
     predictor, inputs, logits = predictor_and_reference(name)

@@ -79,11 +79,11 @@ def require_equal(found, expected):
     [
         pytest.param("greedy", LENGTHS["two stages"], id="greedy-two stages"),
         slow("greedy", LENGTHS["last"], id="greedy-last"),
-        pytest.param("greedy", LENGTHS["all but one"], id="greedy-all but one"),
+        slow("greedy", LENGTHS["all but one"], id="greedy-all but one"),
         slow("greedy", LENGTHS["none"], id="greedy-none"),
         slow("greedy", LENGTHS["longer than the output"], id="greedy-longer than the output"),
         pytest.param("beam", LENGTHS["one"], id="beam-one"),
-        pytest.param("sample", LENGTHS["two stages"], id="sample"),
+        slow("sample", LENGTHS["two stages"], id="sample"),
     ],
 )
 def test_the_result_is_that_of_steps_and_the_prompt_takes_none(name, lengths):
@@ -112,7 +112,7 @@ def model_of(kind):
         slow("rotary, grouped, local"),
         long("start is hidden"),
         long("shared t5"),
-        "learned, normalised",
+        slow("learned, normalised"),
     ],
 )
 def test_every_kind_of_attention_reads_prompts(kind):

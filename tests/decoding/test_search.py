@@ -58,7 +58,7 @@ def test_greedy_search_ends_at_its_limit_or_at_the_end_of_the_cache(model):
     assert Greedy(3).limit(None, 9) == 3 and Greedy().limit(None, 9) == 9
 
 
-@pytest.mark.parametrize("extra_length, max_length", [slow(3, 7), (None, None)])
+@pytest.mark.parametrize("extra_length, max_length", [slow(3, 7), slow(None, None)])
 def test_a_beam_equals_the_function_with_the_limit_of_each_sentence(
     model, lengths, extra_length, max_length
 ):

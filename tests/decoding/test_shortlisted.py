@@ -185,7 +185,8 @@ SIZES = [None, (24,), (8, 16, 24), (32,)]  # too few for this batch, and enough
 
 
 @pytest.mark.parametrize(
-    ("kind", "sizes"), [slow("shared", None), slow("untied, with a bias", (32,)), ("end", (32,))]
+    ("kind", "sizes"),
+    [slow("shared", None), slow("untied, with a bias", (32,)), slow("end", (32,))],
 )
 def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     restricted = Shortlisted(model(kind), shortlist(kind), sizes)

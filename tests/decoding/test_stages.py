@@ -71,6 +71,7 @@ def test_all_results_are_the_same(search, jit_compile):
         np.testing.assert_allclose(outputs[name], values, rtol=0, atol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_finished_search_takes_no_step_of_a_later_stage(monkeypatch):
     """A step sees only the positions of its stage."""
     seen = []
@@ -124,7 +125,7 @@ def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_gra
         np.testing.assert_allclose(found[key], expected[key], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["prompts", "empty prompt"])
+@pytest.mark.parametrize("kind", ["prompts", slow("empty prompt")])
 def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_be(kind):
     """With fixed stages there are up to six, and the last one allocates the whole cache."""
     make, inputs = SOURCES[kind]

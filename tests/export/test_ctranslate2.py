@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from marks import slow
 from support import listing
 
 from keras_transformer import Beam, Run, Shortlist, Translator
@@ -380,7 +381,7 @@ def test_the_command_line_translates_with_the_folder(exported, translator, sente
     assert translate_with(path, sentences[:20], "--beam", "4").stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize("options", [["--length-penalty", "0"], ["--normalization", "none"]])
+@pytest.mark.parametrize("options", [["--length-penalty", "0"], slow(["--normalization", "none"])])
 def test_a_length_penalty_of_zero_ranks_by_the_sum(exported, translator, sentences, options):
     """It used to be taken for a missing penalty, and scores were means."""
     path, _ = exported("none")

@@ -53,6 +53,7 @@ def require_equal(outputs, search):
     assert [output.text for output in outputs] == texts(search)
 
 
+@pytest.mark.slow
 def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
     prompts = tokenizer().encode(PROMPTS)
     lengths = prompts.row_lengths().numpy() - 1

@@ -54,7 +54,7 @@ def lengths_mask(*lengths):
         "t5, pre-norm",
         slow("relative, causal"),
         slow("disentangled, embedding norm"),
-        "additive, window",
+        slow("additive, window"),
     ],
 )
 def test_real_tokens_have_the_same_states(kind):

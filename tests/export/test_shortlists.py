@@ -63,6 +63,7 @@ def test_copies_of_a_translator_keep_the_shortlist_or_get_another(light, restric
     assert restricted.with_shortlist(None).searched is light.model
 
 
+@pytest.mark.slow
 def test_agreement_with_the_search_among_all_tokens_is_a_metric(light, restricted):
     metrics = shortlist_metrics(restricted, SENTENCES)["shortlist"]
     ours, free = restricted(SENTENCES), light(SENTENCES)

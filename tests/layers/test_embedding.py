@@ -220,7 +220,7 @@ def test_positions_after_the_table_in_16_bits(policy_name):
     np.testing.assert_array_equal(np.isnan(to_numpy(x)).all(-1), [[False, True]] * B)
 
 
-@pytest.mark.parametrize("run", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("run", ["eager", "graph", slow("xla")])
 @pytest.mark.parametrize("position", ["sinusoidal", "learned", "binary"])
 def test_every_sentence_may_start_at_another_position(position, run):
     layer, tokens = randomised_embedding(position), np.ones((4, 3), "int32")

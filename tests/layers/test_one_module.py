@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+from marks import slow_except
 from searching import by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
@@ -139,6 +140,7 @@ def test_blocks_take_and_save_it(new):
         np.testing.assert_allclose(again(*values), expected, **SAME)
 
 
+@pytest.mark.parametrize("new", slow_except(KINDS, "feed_forward"), indirect=True)
 def test_models_and_files_take_and_save_it(new, tmp_path):
     option, table, text = new
     key = next(key for key in table if key != "kind")

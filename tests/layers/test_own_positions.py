@@ -11,6 +11,7 @@ import pytest
 import reference
 import tensorflow as tf
 from keras import ops
+from marks import slow
 from searching import by_beam, by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
@@ -180,7 +181,7 @@ def test_a_beam_with_an_own_position_and_score_equals_the_search_without_a_cache
 
 
 @pytest.mark.parametrize(
-    "changes", [{"position": Near(2), "score": Distance()}, {"position": Ramp()}]
+    "changes", [{"position": Near(2), "score": Distance()}, slow({"position": Ramp()})]
 )
 def test_models_are_saved_with_their_objects(changes, tmp_path):
     model = randomise(kt.Transformer(small_config(**changes)))

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from marks import slow_except
+from marks import slow, slow_except
 
 from keras_transformer import (
     Beam,
@@ -70,7 +70,7 @@ def log_probabilities(logits):
     return logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("position", slow_except(POSITIONS, "alibi", "none"))
+@pytest.mark.parametrize("position", slow_except(POSITIONS, "alibi"))
 def test_a_text_is_computed_as_without_its_start(position):
     hidden, seen = models(position)
     ids = rows()
@@ -115,6 +115,7 @@ def test_greedy_search_equals_a_loop_without_the_start():
         assert [token for token in row if token != PAD] == text
 
 
+@pytest.mark.slow
 def test_the_score_of_a_beam_is_that_of_its_continuation(stages=(3, 5)):
     hidden, seen = models()
     source = padded(prompts())
@@ -147,7 +148,7 @@ def test_a_text_is_scored_from_its_second_token_on():
     assert scores[2].tokens == 1
 
 
-@pytest.mark.parametrize("kind", ["hidden", "seen"])
+@pytest.mark.parametrize("kind", ["hidden", slow("seen")])
 def test_a_text_that_is_cut_to_nothing_has_no_tokens_to_score(kind):
     hidden, seen, tokenizer = with_tokenizer()
     model = hidden if kind == "hidden" else seen

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import reference
+from marks import slow
 from support import normal, randomise, to_numpy, weights_of
 
 from keras_transformer import ImageClassifier, ImageClassifierConfig
@@ -108,7 +109,9 @@ def test_all_classifiers_are_trained_and_saved(tmp_path):
     np.testing.assert_array_equal(to_numpy(loaded(pixels())), to_numpy(model(pixels())))
 
 
-@pytest.mark.parametrize("position", ["sinusoidal", "learned", "rotary", "alibi", "none"])
+@pytest.mark.parametrize(
+    "position", [slow("sinusoidal"), "learned", slow("rotary"), slow("alibi"), "none"]
+)
 def test_the_order_of_patches_matters_unless_there_is_no_position(position):
     """The patches are permuted."""
     changes = {"d_k": 6, "pooling": "mean", "position": position}

@@ -81,7 +81,7 @@ def test_the_copied_encoder_computes_the_same():
     np.testing.assert_array_equal(to_numpy(hidden), to_numpy(other.encode(tokens)[0]))
 
 
-@pytest.mark.parametrize("tie", ["all", "target", "none"])
+@pytest.mark.parametrize("tie", ["all", slow("target"), slow("none")])
 def test_the_parts_contain_all_weights(tie):
     one, two = (
         translation_model(tie=tie),
@@ -265,7 +265,9 @@ def test_an_option_of_two_parts_is_refused():
         )
 
 
-@pytest.mark.parametrize(("here", "there", "kept"), [(2, 3, [0, 2]), (6, 12, [0, 2, 4, 7, 9, 11])])
+@pytest.mark.parametrize(
+    ("here", "there", "kept"), [(2, 3, [0, 2]), slow(6, 12, [0, 2, 4, 7, 9, 11])]
+)
 def test_a_smaller_stack_gets_evenly_spaced_layers(here, there, kept):
     """Three and six of twelve layers are those of Shleifer and Rush (2020)."""
     sizes = {"d_model": 4, "d_ff": 4, "num_heads": 1}

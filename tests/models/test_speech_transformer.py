@@ -161,7 +161,7 @@ def test_a_recording_alone_gets_the_tokens_that_it_gets_in_a_batch():
         np.testing.assert_array_equal(np.asarray(alone)[0], tokens)
 
 
-@pytest.mark.parametrize("decode", [by_greedy, functools.partial(by_beam, size=3)])
+@pytest.mark.parametrize("decode", [by_greedy, slow(functools.partial(by_beam, size=3))])
 def test_outputs_begin_with_the_prompt(decode):
     prompt, frames = (7, 5), recordings(13, 8)
     model, free = model_of(prompt_ids=prompt), model_of()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow_except
 
 from keras_transformer import (
     ClassifierConfig,
@@ -52,7 +53,7 @@ def test_known_ids_and_data_sets_reach_keras():
 
 
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", slow_except(METHODS, METHODS[0]))
 def test_an_unknown_id_of_a_data_set_is_named(method):
     """On processors, where TensorFlow reports it."""
     model = LanguageModel(LanguageModelConfig(**SIZES))

@@ -4,6 +4,7 @@ import datetime
 
 import numpy as np
 import pytest
+from marks import slow
 from support import randomise, to_numpy
 
 from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
@@ -50,7 +51,7 @@ def test_the_attention_of_the_class_token_to_every_patch_is_in_place():
         assert weights[1, head, row, column] == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("channels", [slow(1), 3])
 def test_an_image_and_its_attention_are_drawn(channels):
     attention = image_classifier(channels=channels).attention(image(channels))["class"]
     pixels, weights = attention.pixels, attention.weights

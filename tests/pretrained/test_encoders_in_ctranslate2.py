@@ -66,7 +66,7 @@ def rows_of(ids, real, types):
     return rows, None if types is None else types.tolist()
 
 
-@pytest.mark.parametrize("family", [long("distilbert"), long("roberta"), "bert"])
+@pytest.mark.parametrize("family", [long("distilbert"), long("roberta"), slow("bert")])
 def test_ctranslate2_alone_returns_the_states_of_the_checkpoint(family, tmp_path):
     """Rows of several lengths, each with the second text of a pair where the family has types."""
     settings, tensors = masked_heads.write_folder(tmp_path / "hf", family)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import whisper_folders
+from marks import slow
 from searching import by_beam
 from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 
@@ -320,7 +321,7 @@ def test_an_id_without_a_token_is_no_text(tmp_path):
     assert tokenizer.decode([[IDS[END] - 1, IDS["a"], len(PIECES) - 1]]).numpy()[0].decode() == "a"
 
 
-@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("named", [True, slow(False)])
 def test_a_smaller_vocabulary_keeps_prompts_and_timestamps(named, tmp_path):
     whisper_folders.write_folder(tmp_path, TIMES)
     whisper_folders.write_vocabulary(tmp_path, None if named else FIRST)

@@ -9,7 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import tensorflow as tf
-from marks import slow_except
+from marks import slow, slow_except
 from support import randomise
 
 from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
@@ -71,7 +71,14 @@ def graph_of(kind, channels=3):
 
 @pytest.mark.parametrize(
     ("name", "channels"),
-    [("nearest", 3), ("box", 3), ("bilinear", 3), ("hamming", 3), ("bicubic", 3), ("lanczos", 3)],
+    [
+        slow("nearest", 3),
+        slow("box", 3),
+        ("bilinear", 3),
+        slow("hamming", 3),
+        ("bicubic", 3),
+        slow("lanczos", 3),
+    ],
 )
 def test_pixels_are_those_of_pillow(name, channels):
     for (height, width), size in PAIRS:

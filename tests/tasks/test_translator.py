@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from marks import slow
 from searching import by_beam, by_greedy, by_sample
 from support import randomise
 
@@ -212,7 +213,7 @@ def test_a_beam_has_the_papers_settings_by_default(translator):
     assert expected != translator(SENTENCES), "the beam must find something else"
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
+@pytest.mark.parametrize("batch_size", [slow(1), 3])
 def test_a_beam_keeps_the_order_for_any_batch_size(translator, batch_size):
     expected = translator(SENTENCES, search=Beam(4))
     assert translator(SENTENCES, batch_size=batch_size, search=Beam(4)) == expected

@@ -104,7 +104,8 @@ def test_a_plain_transformer(tie="none", clip=0.1):
 
 
 @pytest.mark.parametrize(
-    ("tie", "clip", "accumulate"), [slow("target", 0.1, 1), ("none", 0.1, 2), slow("none", None, 2)]
+    ("tie", "clip", "accumulate"),
+    [slow("target", 0.1, 1), slow("none", 0.1, 2), slow("none", None, 2)],
 )
 def test_the_learner(tie, clip, accumulate):
     model = make_model(tie)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import normal, randomise
 
 from keras_transformer import MultiHeadSelfAttention
@@ -33,7 +34,7 @@ def step(layer, extends):
     return run.get_concrete_function()
 
 
-@pytest.mark.parametrize("extends", [False, True])
+@pytest.mark.parametrize("extends", [slow(False), True])
 def test_no_reshape_copies_the_cache(extends):
     chosen = Kernels(write=kernels.write, similarity=kernels.single_similarity)
     layer = MultiHeadSelfAttention(H, K, causal=True, kernels=chosen)
@@ -48,7 +49,7 @@ def test_no_reshape_copies_the_cache(extends):
     assert sizes and max(sizes) < CACHE
 
 
-@pytest.mark.parametrize("extends", [False, True])
+@pytest.mark.parametrize("extends", [slow(False), True])
 def test_it_equals_the_step_in_tensorflow(extends):
     """LiteRT updates a slice of the cache, TensorFlow selects from the old and the new entries."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")

@@ -192,6 +192,7 @@ def test_operations_that_a_server_lacks_are_reported():
         check_operations(graph)
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_no_file(light, tmp_path, monkeypatch):
     def stop(module, folder, **kwargs):
         pathlib.Path(folder, "variables").mkdir()

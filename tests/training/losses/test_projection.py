@@ -65,7 +65,9 @@ def measure(hidden, table, labels, weights, smoothing, dtype="float32", bias=Non
     return tf.function(loss_and_gradients, **options)(*tensors)
 
 
-@pytest.mark.parametrize(("rows", "smoothing"), [slow(1, 0.0), (6, 0.1), slow(23, 0.1), (100, 0.1)])
+@pytest.mark.parametrize(
+    ("rows", "smoothing"), [slow(1, 0.0), (6, 0.1), slow(23, 0.1), slow(100, 0.1)]
+)
 def test_loss_and_gradients_follow_the_formula(monkeypatch, rows, smoothing):
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 4 * V)
     loss, by_hidden, by_table = measure(*example(), smoothing)

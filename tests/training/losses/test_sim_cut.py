@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from batches import LENGTHS, batch
+from marks import slow
 from small_runs import At, assert_same_end, run_quietly
 
 from keras_transformer.tasks.run import Run
@@ -50,7 +51,7 @@ def example():
     return hidden, table, labels, weights
 
 
-@pytest.mark.parametrize("rows", [4, pytest.param(1, marks=pytest.mark.slow), 11, 100])
+@pytest.mark.parametrize("rows", [4, slow(1), slow(11), slow(100)])
 def test_the_loss_is_the_cross_entropy_of_the_first_pass_plus_the_divergence(monkeypatch, rows):
     """For any number of rows in a chunk; gradients by automatic differentiation in float64."""
     monkeypatch.setattr(projection, "CHUNK_BYTES", rows * 2 * 4 * V)
