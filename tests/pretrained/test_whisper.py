@@ -21,7 +21,7 @@ from keras_transformer.pretrained.files.folder import CheckpointFolder
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.pretrained.trimming import restrict
 from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
+from keras_transformer.training.tasks.speech_recognition.training import SpeechRecognitionTraining
 
 FIRST = IDS["<|0.00|>"]
 TIMES = {"return_timestamps": True}

@@ -12,12 +12,12 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.tasks.time_series.windows import Windowed, window_of
-from keras_transformer.training.losses.efficiency import (
+from keras_transformer.training.tasks.time_series.efficiency import (
     KlingGupta,
     NashSutcliffe,
     ScaledSquaredError,
 )
-from keras_transformer.training.tasks.time_series import windows
+from keras_transformer.training.tasks.time_series.training import windows
 
 INPUTS = ("rain", "warmth")
 LENGTH, SCORED = 7, 3

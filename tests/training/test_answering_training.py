@@ -18,11 +18,14 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus
-from keras_transformer.training.data.sources.squad import read_squad
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 from keras_transformer.training.tasks import training_class
-from keras_transformer.training.tasks.question_answering import chosen_windows, ends_in_windows
+from keras_transformer.training.tasks.question_answering.squad import read_squad
+from keras_transformer.training.tasks.question_answering.training import (
+    chosen_windows,
+    ends_in_windows,
+)
 
 SHORT = [("a cat", "the dog, runs", "dog, runs"), ("dog", "a cat", "a"), ("", "é x", "x")]
 LONG = "the big dog and the cat and a dog and the big cat runs"

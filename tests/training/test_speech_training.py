@@ -23,11 +23,11 @@ from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.metrics import error_rates
 from keras_transformer.training.data import encoding
 from keras_transformer.training.data.sources import open_source
-from keras_transformer.training.data.sources.recordings import Recordings
-from keras_transformer.training.data.sources.speech_files import SpeechFiles, find_recordings
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.tasks.speech_recognition import SpeechRecognitionTraining
+from keras_transformer.training.tasks.speech_recognition.files import SpeechFiles, find_recordings
+from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.training import SpeechRecognitionTraining
 from keras_transformer.training.validator import Validator
 
 CONFIG = """

@@ -12,11 +12,6 @@ from typing import Annotated, Any, Union
 from pydantic import Discriminator, Tag, create_model, model_validator
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.array_sections import (
-    DigitsData,
-    ImageData,
-    SeriesData,
-)
 from keras_transformer.training.settings.data_sections import (
     CldrData,
     NoData,
@@ -25,7 +20,6 @@ from keras_transformer.training.settings.data_sections import (
     TfdsData,
 )
 from keras_transformer.training.settings.fields import Section
-from keras_transformer.training.settings.labelled_data import ConllData, EntitiesData
 from keras_transformer.training.settings.model_sections import (
     ModelSettings,
     TaskSettings,
@@ -36,16 +30,22 @@ from keras_transformer.training.settings.optimizer_sections import (
     OptimizerSettings,
     ScheduleSettings,
 )
-from keras_transformer.training.settings.question_data import FactsData, SquadData
-from keras_transformer.training.settings.speech_data import (
+from keras_transformer.training.settings.training_sections import TrainingSettings
+from keras_transformer.training.settings.tuning import check_tuning
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
+from keras_transformer.training.tasks.question_answering.settings import FactsData, SquadData
+from keras_transformer.training.tasks.speech_recognition.settings import (
     MorseDemoData,
     SpeechFilesData,
     SpokenDemoData,
     TfdsSpeechData,
 )
-from keras_transformer.training.settings.training_sections import TrainingSettings
-from keras_transformer.training.settings.tuning import check_tuning
-from keras_transformer.training.settings.vocabulary_section import VocabularySettings
+from keras_transformer.training.tasks.time_series.settings import (
+    DigitsData,
+    ImageData,
+    SeriesData,
+)
+from keras_transformer.training.tasks.token_classification.settings import ConllData, EntitiesData
 
 __all__ = [
     "DATA_KINDS",

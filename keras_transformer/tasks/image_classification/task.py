@@ -13,7 +13,9 @@ class ImageClassificationTask(Task):
     name = "image_classification"
     columns = ("image", "label")
     sources = ("images", "digits")
-    training = "keras_transformer.training.tasks.image_classification:ImageClassificationTraining"
+    training = (
+        "keras_transformer.training.tasks.image_classification.training:ImageClassificationTraining"
+    )
     config_class = ImageClassifierConfig
     metrics = {"loss": LOSS, "accuracy": Metric("accuracy", higher_is_better=True)}
     unit = "examples"

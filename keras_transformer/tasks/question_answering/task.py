@@ -25,7 +25,9 @@ class QuestionAnsweringTask(Task):
     columns = ("question", "passage", "begin", "answers")
     file_columns = ("questions with passages", "answers")
     texts = {"source": ("question", "passage")}
-    training = "keras_transformer.training.tasks.question_answering:QuestionAnsweringTraining"
+    training = (
+        "keras_transformer.training.tasks.question_answering.training:QuestionAnsweringTraining"
+    )
     config_class = SpanPredictorConfig
     metrics = {
         "loss": LOSS,

@@ -19,7 +19,9 @@ class SpeechRecognitionTask(Task):
     file_columns = ("path of a recording", "text")
     texts = {"source": ("text",)}
     sources = ("speech_files", "tfds_speech", "morse_demo", "spoken_demo")
-    training = "keras_transformer.training.tasks.speech_recognition:SpeechRecognitionTraining"
+    training = (
+        "keras_transformer.training.tasks.speech_recognition.training:SpeechRecognitionTraining"
+    )
     config_class = SpeechTransformerConfig
     metrics = {
         "loss": LOSS,

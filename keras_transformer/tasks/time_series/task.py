@@ -20,7 +20,7 @@ class TimeSeriesTask(Task):
     name = "time_series"
     columns = ("inputs", "target")
     sources = ("series",)
-    training = "keras_transformer.training.tasks.time_series:TimeSeriesTraining"
+    training = "keras_transformer.training.tasks.time_series.training:TimeSeriesTraining"
     config_class = SeriesConfig
     metrics = {
         "loss": LOSS,

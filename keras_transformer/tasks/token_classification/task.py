@@ -28,7 +28,9 @@ class TokenClassificationTask(Task):
     name = "token_classification"
     columns = ("words", "labels")
     texts = {"source": ("words",)}
-    training = "keras_transformer.training.tasks.token_classification:TokenClassificationTraining"
+    training = (
+        "keras_transformer.training.tasks.token_classification.training:TokenClassificationTraining"
+    )
     config_class = TokenClassifierConfig
     metrics = {
         "loss": LOSS,

@@ -10,14 +10,14 @@ import pytest
 
 from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.dice import Dice
-from keras_transformer.training.data.sources.morse import draw_texts
-from keras_transformer.training.data.sources.morse_code import CODES, draw_text, units
-from keras_transformer.training.data.sources.morse_sound import (
+from keras_transformer.training.demos.morse import draw_texts
+from keras_transformer.training.demos.morse_code import CODES, draw_text, units
+from keras_transformer.training.demos.morse_sound import (
     Conditions,
     draw_conditions,
     transmission,
 )
-from keras_transformer.training.settings.speech_data import MorseDemoData
+from keras_transformer.training.tasks.speech_recognition.settings import MorseDemoData
 
 RATE = 8000
 # The dichotomic tree of Morse code: the left child of a letter adds a dot, the right one a dash.

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.training.data.sources import open_source, reports
-from keras_transformer.training.data.sources.reports import Reports
+from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.demos import reports
+from keras_transformer.training.demos.reports import Reports
 
 SPLITS = ("train", "validation", "test")
 

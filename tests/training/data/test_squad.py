@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_transformer.training.data.sources.memory import MemoryData
-from keras_transformer.training.data.sources.squad import read_squad
+from keras_transformer.training.tasks.question_answering.squad import read_squad
 
 PASSAGE = "Köln 🚀 liegt\nam Rhein.\tSeit 50."
 

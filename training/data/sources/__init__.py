@@ -55,7 +55,7 @@ def open_source(settings, columns=("source", "target"), check=True) -> Source:
         source = BothDirections(source)
     if getattr(settings, "speeds", [1.0]) != [1.0]:
         # Imported here, because it needs TensorFlow.
-        from keras_transformer.training.data.sources.speed_copies import SpeedCopies
+        from keras_transformer.training.tasks.speech_recognition.speed_copies import SpeedCopies
 
         source = SpeedCopies(source, settings.speeds)
     if check:

@@ -9,8 +9,8 @@ import tensorflow_datasets as tfds
 
 from keras_transformer.tasks.speech_recognition.audio.wav import at_rate
 from keras_transformer.training.data.sources.base import SPLITS
-from keras_transformer.training.data.sources.recordings import Recordings
 from keras_transformer.training.data.sources.tfds import find_builder, prepare
+from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
 
 
 class TfdsSpeech(Recordings):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
 from keras_transformer.text.lines import read_lines
 from keras_transformer.training.data.sources.base import SPLITS
-from keras_transformer.training.data.sources.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
 
 
 class SpeechFiles(Recordings):

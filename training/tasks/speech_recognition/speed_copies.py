@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed
 from keras_transformer.training.data.sources.base import Source
-from keras_transformer.training.data.sources.recordings import raggedly
+from keras_transformer.training.tasks.speech_recognition.recordings import raggedly
 
 
 class SpeedCopies(Source):

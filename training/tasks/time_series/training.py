@@ -8,12 +8,12 @@ from keras_transformer.fields import Series
 from keras_transformer.fields.field import Field
 from keras_transformer.tasks.time_series.windows import cut_windows
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.losses.efficiency import (
+from keras_transformer.training.tasks.task import Training
+from keras_transformer.training.tasks.time_series.efficiency import (
     KlingGupta,
     NashSutcliffe,
     ScaledSquaredError,
 )
-from keras_transformer.training.tasks.task import Training
 
 
 class TimeSeriesTraining(Training):

@@ -7,8 +7,8 @@ answer: one of the other facts is about the same name, and one is of the same ki
 """
 
 from keras_transformer.training.data.sources.dice import Dice
-from keras_transformer.training.data.sources.entities import Entities
 from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.demos.entities import Entities
 
 HELD_OUT = 1000  # questions in validation and in test each; at most a tenth of all
 

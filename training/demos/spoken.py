@@ -18,7 +18,7 @@ from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, rea
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.generated import held_out
 from keras_transformer.training.data.sources.phrases import PhraseBook
-from keras_transformer.training.data.sources.speech_files import SpeechFiles, find_recordings
+from keras_transformer.training.tasks.speech_recognition.files import SpeechFiles, find_recordings
 
 PROGRAM = "espeak-ng"
 UNSEEN = "unseen_voice"  # name of the table of the voice that is not in the splits

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.training.data.sources.dice import Dice
-from keras_transformer.training.data.sources.morse_code import draw_text
-from keras_transformer.training.data.sources.morse_sound import (
+from keras_transformer.training.demos.morse_code import draw_text
+from keras_transformer.training.demos.morse_sound import (
     draw_conditions,
     fits,
     transmission,
 )
-from keras_transformer.training.data.sources.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
 
 HELD_OUT = 500  # recordings in validation and in test each; at most a tenth of all
 DRAWS = 50  # texts that are drawn for each one that is needed, at most

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from keras_transformer.training.data.sources.dice import Dice
-from keras_transformer.training.data.sources.morse_code import elements, units
+from keras_transformer.training.demos.morse_code import elements, units
 
 TURN = 2**32  # an angle of 360 degrees
 SINE_BITS = 12

@@ -1,0 +1,1 @@
+"""Generated data of the demos, apart from that of the README. Nothing is downloaded."""

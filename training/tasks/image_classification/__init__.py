@@ -1,0 +1,1 @@
+"""Image classification: folders of images as data, and training."""

@@ -1,0 +1,1 @@
+"""Question answering: files in the format of SQuAD as data, and training."""

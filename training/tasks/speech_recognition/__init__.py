@@ -1,0 +1,1 @@
+"""Speech recognition: recordings as data, and training."""

@@ -1,0 +1,1 @@
+"""Time series: CSV files as data, and training."""

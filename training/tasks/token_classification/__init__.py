@@ -1,0 +1,1 @@
+"""Token classification: CoNLL files as data, and training."""
