@@ -27,11 +27,11 @@ from command import describe_machine, names
 
 from keras_transformer import TextClassifier
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.final import load_final
 from keras_transformer.training.session import Session
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 OURS = "transformer"

@@ -7,8 +7,9 @@ import time
 
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import Corpus
-from keras_transformer.training.data.sources import open_source
-from keras_transformer.training.settings.schema import CldrData, TextData, VocabularySettings
+from keras_transformer.training.settings.data_sections import CldrData, TextData
+from keras_transformer.training.settings.sources import open_source
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 

@@ -116,8 +116,8 @@ def labels_of(runs):
 
 def read_split(runs, split, limit):
     """Returns the sources and references of a split, which must be the same for all runs."""
-    from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns, task_of
+    from keras_transformer.training.settings.sources import open_source
     from keras_transformer.training.settings.toml import load_settings
 
     task, columns = task_of(runs[0]), []

@@ -28,8 +28,8 @@ from rich.table import Table
 from keras_transformer.config import BlockConfig
 from keras_transformer.positions import Position
 from keras_transformer.tasks import TASKS, open_run
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import read_columns
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 

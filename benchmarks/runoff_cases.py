@@ -51,8 +51,8 @@ def read_split(settings, split):
         Inputs of all steps, `[steps, F]`; discharge of the days of the split, `[days]`, NaN where
         it is unknown.
     """
-    from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
+    from keras_transformer.training.settings.sources import open_source
 
     inputs, observed = read_columns(open_source(settings.data), settings.task.get(), split)
     return np.array(inputs), np.array(observed[-len(dates_of(settings, split)) :])

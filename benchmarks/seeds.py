@@ -20,9 +20,9 @@ import numpy as np
 from keras_transformer import Transformer
 from keras_transformer.config import TransformerConfig
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.factory import model_config
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings, save_settings
 
 # What `Model` of seeds_jax.py computes; all else must be as by default.

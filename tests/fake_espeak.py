@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
-from keras_transformer.training.tasks.speech_recognition.settings import VOICES
+from keras_transformer.training.demos.settings import VOICES
 
 # Writes its input and its arguments beside itself, and speaks 4,410 samples at 22,050 per second.
 FAKE = r"""#!/bin/sh

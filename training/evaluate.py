@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensemble import check_tasks, runs_of
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
 if TYPE_CHECKING:

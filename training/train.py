@@ -18,7 +18,6 @@ from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
 from keras_transformer.training.data.checksums import plain_damage
 from keras_transformer.training.data.lock import RunLock
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.inputs import is_surveyed, stores_of
 from keras_transformer.training.loop.callbacks import Terminations
@@ -28,6 +27,7 @@ from keras_transformer.training.loop.start import Start
 from keras_transformer.training.session import Session
 from keras_transformer.training.settings.derived import check_length, complete
 from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import (
     SettingsError,
     differences,

@@ -25,8 +25,8 @@ def read_sentences(
         description of their origin.
     """
     from keras_transformer.tasks.run import Run
-    from keras_transformer.training.data.sources import open_source
     from keras_transformer.training.evaluate import read_columns
+    from keras_transformer.training.settings.sources import open_source
     from keras_transformer.training.settings.toml import load_settings
 
     if file is not None and references is None:

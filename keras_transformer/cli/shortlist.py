@@ -138,7 +138,7 @@ def _of_files(source, target, limit):
 def _of_run(run, limit):
     """Returns the sources and targets of at most `limit` pairs of a run's training data."""
     from keras_transformer.tasks.run import Run
-    from keras_transformer.training.data.sources import open_source
+    from keras_transformer.training.settings.sources import open_source
     from keras_transformer.training.settings.toml import load_settings
 
     settings = load_settings(Run(run).config)

@@ -21,10 +21,10 @@ from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.converted import write_converted
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation.distill import distill
 from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.loop.start import Start
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 

@@ -2,14 +2,15 @@
 
 import subprocess
 import sys
+import typing
 
 import pytest
 from documents import blocks
 from marks import long
 
 from keras_transformer.tasks import TASKS, pipeline_class_of, register
-from keras_transformer.training.data.sources import SOURCES
-from keras_transformer.training.settings.schema import DATA_KINDS
+from keras_transformer.training.settings.fields import DataSettings
+from keras_transformer.training.settings.sources import data_kinds, register_source
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.tasks.task import Training
 
@@ -56,5 +57,18 @@ def test_two_tasks_do_not_share_a_name():
         register(other)
 
 
-def test_a_kind_of_data_is_a_source_and_a_section():
-    assert {*SOURCES} == {*DATA_KINDS}
+@pytest.mark.parametrize("name", data_kinds())
+def test_a_kind_of_data_is_one_section(name):
+    """One line in a table; the section has the settings and opens the source."""
+    kind = data_kinds()[name]
+    assert typing.get_args(kind.model_fields["source"].annotation) == (name,)
+    assert kind.open is not DataSettings.open
+
+
+def test_two_kinds_of_data_do_not_share_a_name():
+    register_source(data_kinds()["text"])  # registering again is allowed
+    other = type("Other", (data_kinds()["text"],), {"__doc__": "Texts."})
+    with pytest.raises(ValueError, match="must have a unique name. Received: 'text'"):
+        register_source(other)
+    with pytest.raises(TypeError, match="must be a subclass of `DataSettings` whose key `source`"):
+        register_source(DataSettings)

@@ -58,11 +58,12 @@ FILES_OF_TASKS = {
 }
 SHARED_TRAININGS = ("__init__", "source_to_target", "task")
 # What knows tasks by name: families of checkpoints build their models, the command line draws their
-# plots, and sources of data and their settings, which belong to a task as well.
+# plots, demos generate their data, and one table lists the kinds of data.
 USERS_OF_TASKS = (
     "keras_transformer/cli/",
     "keras_transformer/pretrained/",
-    *("training/data/sources/", "training/settings/"),
+    "training/demos/",
+    "training/settings/sources.py",
 )
 # The packages that the modules of a package may import; `.` stands for modules outside of these
 # packages. Modules that all may import, such as checks and files, are not listed.
@@ -112,10 +113,11 @@ PACKAGES = {
     "training/data": set(),
     "training/losses": set(),
     "training/devices": {"losses"},
-    "training/tasks": {"losses", "loop", "data"},
+    "training/tasks": {"losses", "loop", "data", "settings"},
+    "training/demos": {"data", "settings", "tasks"},
     "training/distillation": {".", "data", "loop", "settings"},
     "training/loop": {"data", "devices", "losses", "settings", "tuning"},
-    "training/settings": set(),
+    "training/settings": {"data"},  # a section opens its data
     "training/tuning": set(),
     "export/saved_model": set(),
     "export/litert": set(),

@@ -21,8 +21,8 @@ from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.train import train
 

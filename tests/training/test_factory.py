@@ -6,7 +6,7 @@ import pytest
 from support import on_two_devices
 
 from keras_transformer.training.factory import make_optimizer
-from keras_transformer.training.settings.schema import OptimizerSettings
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 
 RATE, DECAY = 0.5, 0.03
 
@@ -72,7 +72,7 @@ def test_only_matrices_decay_on_two_devices():
 from support import on_two_devices
 
 from keras_transformer.training.factory import make_optimizer
-from keras_transformer.training.settings.schema import OptimizerSettings
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 with strategy.scope():

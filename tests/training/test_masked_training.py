@@ -18,8 +18,8 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.evaluate import evaluate_files
-from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.vocabulary import learn_vocabulary
 

@@ -14,7 +14,7 @@ from keras_transformer.training.schedule import (
     make_schedule,
     warmup_cosine,
 )
-from keras_transformer.training.settings.schema import ScheduleSettings
+from keras_transformer.training.settings.optimizer_sections import ScheduleSettings
 
 STEPS = [*range(50), 99, 100, 101, 3998, 3999, 4000, 4001, 5000, 12_345, 99_999, 1_000_000]
 

@@ -22,8 +22,8 @@ from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.metrics import error_rates
 from keras_transformer.training.data import encoding
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.evaluate import read_columns
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.speech_recognition.files import SpeechFiles, find_recordings
 from keras_transformer.training.tasks.speech_recognition.recordings import Recordings

@@ -8,7 +8,7 @@ import rich.console
 from documents import section
 
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.train import train
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.demos.morse_code import draw_text
 from keras_transformer.training.demos.morse_sound import (
@@ -13,6 +14,7 @@ from keras_transformer.training.demos.morse_sound import (
     transmission,
 )
 from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.speed_copies import at_speeds
 
 HELD_OUT = 500  # recordings in validation and in test each; at most a tenth of all
 DRAWS = 50  # texts that are drawn for each one that is needed, at most
@@ -47,7 +49,7 @@ def draw_texts(settings) -> list[str]:
     )
 
 
-def open_morse_demo(settings) -> Recordings:
+def open_morse_demo(settings) -> Source:
     """Opens the recordings that a `[data]` section describes; they are made when they are read.
 
     Every text is in one split. Conditions are drawn from the ranges of the settings; in the test
@@ -75,4 +77,5 @@ def open_morse_demo(settings) -> Recordings:
     own: dict[str, Any] = {name: getattr(settings, name) for name in SETTINGS}
     identities = {split: {"morse": VERSION, "split": split, **own} for split in counts}
     description = "generated recordings of Morse code"
-    return Recordings(counts, description, settings.sample_rate, read, identities, transcripts)
+    data = Recordings(counts, description, settings.sample_rate, read, identities, transcripts)
+    return at_speeds(data, settings)

@@ -15,10 +15,12 @@ import babel
 
 from keras_transformer.files import draft_of, remove_stale_drafts
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, read_wav
+from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.generated import held_out
 from keras_transformer.training.data.sources.phrases import PhraseBook
 from keras_transformer.training.tasks.speech_recognition.files import SpeechFiles, find_recordings
+from keras_transformer.training.tasks.speech_recognition.speed_copies import at_speeds
 
 PROGRAM = "espeak-ng"
 UNSEEN = "unseen_voice"  # name of the table of the voice that is not in the splits
@@ -76,7 +78,7 @@ def draw_utterances(settings) -> dict[str, list[Utterance]]:
     return {**drawn, UNSEEN: unseen}
 
 
-def open_spoken_demo(settings) -> SpeechFiles:
+def open_spoken_demo(settings) -> Source:
     """Opens the recordings that a `[data]` section describes, and makes them if needed.
 
     They are stored in a folder of `data_dir`, with a table for each split and one for the voice
@@ -108,7 +110,8 @@ def open_spoken_demo(settings) -> SpeechFiles:
     files = {
         split: find_recordings(folder / f"{split}.tsv") for split in ("train", "validation", "test")
     }
-    return SpeechFiles(files, f"the demo's phrases, spoken by {PROGRAM}", settings.sample_rate)
+    data = SpeechFiles(files, f"the demo's phrases, spoken by {PROGRAM}", settings.sample_rate)
+    return at_speeds(data, settings)
 
 
 def _root(settings):

@@ -7,8 +7,9 @@ from typing import Any
 
 from keras_transformer.files import write_text
 from keras_transformer.text.lines import one_line, read_lines
-from keras_transformer.training.data.sources import SPLITS, open_source
+from keras_transformer.training.data.sources.base import SPLITS
 from keras_transformer.training.evaluate import read_columns
+from keras_transformer.training.settings.sources import open_source
 
 
 @dataclasses.dataclass(frozen=True)

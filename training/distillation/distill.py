@@ -8,7 +8,6 @@ import rich.console
 
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.lock import RunLock
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation.assignments import assign, distinct
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.facts import is_complete, read_facts, write_facts
@@ -29,6 +28,7 @@ from keras_transformer.training.distillation.teachers import (
 from keras_transformer.training.distillation.word_level import check_word_level, predict_words
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.train import is_trained, train
 
 

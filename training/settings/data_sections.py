@@ -1,9 +1,11 @@
-"""Kinds of `[data]` for texts."""
+"""Kinds of `[data]` for texts, and the bases of others."""
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.fields import (
     DataSettings,
     Files,
@@ -85,6 +87,78 @@ class CldrData(PairData):
         description="Folder of the generated phrases. Default: the folder of TensorFlow Datasets.",
     )
 
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.data.sources.cldr import open_cldr
+
+        return open_cldr(self)
+
+
+class NoData(TokenData):
+    """No data, for a run that was converted from another project's checkpoint."""
+
+    source: Literal["none"] = Field(description="The kind of data.")
+    source_language: str | None = Field(
+        None, description="Language of the source, such as `en`: metadata of the model."
+    )
+    target_language: str | None = Field(
+        None, description="Language of the target: metadata of the model."
+    )
+
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.data.sources.none import open_none
+
+        return open_none(self)
+
+    def check_columns(self, task) -> None:
+        """Accepts every task: there are no columns."""
+
+
+class TfdsData(PairData):
+    """A dataset of TensorFlow Datasets: a translation dataset, or one with two text features."""
+
+    source: Literal["tfds"] = Field(description="The kind of data.")
+    name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
+    source_language: str | None = Field(
+        None, description="For a translation dataset: language of the source, such as `en`."
+    )
+    target_language: str | None = Field(
+        None, description="For a translation dataset: language of the target."
+    )
+    features: list[str] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="For other datasets: the two text features to use as source and target, "
+        'such as `["article", "highlights"]`.',
+    )
+    data_dir: PathText | None = Field(
+        None, description="Folder of the data. Default: the folder of TensorFlow Datasets."
+    )
+
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.data.sources.tfds import open_tfds
+
+        return open_tfds(self)
+
+    @model_validator(mode="after")
+    def _languages_or_features(self):
+        languages = self.source_language, self.target_language
+        if self.features is not None and languages != (None, None):
+            raise ValueError(
+                "`features` replaces `source_language` and `target_language`: remove it or the "
+                "other two."
+            )
+        if self.features is not None and self.features[0] == self.features[1]:
+            raise ValueError(
+                f"`features` must name two different features. Received: {self.features}."
+            )
+        if self.features is None and None in languages:
+            raise ValueError(
+                "`source_language` and `target_language` must be given, or `features`, the names "
+                "of two text features."
+            )
+        return self
+
 
 class TextData(PairData):
     """Plain text, one example per line: a file with the columns of the task, separated by tabs.
@@ -159,6 +233,11 @@ class TextData(PairData):
         None, description="Language of the target: metadata of the model."
     )
 
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.data.sources.text import open_text
+
+        return open_text(self, columns)
+
     def check_columns(self, task) -> None:  # noqa: D102
         if not task.texts:
             raise ValueError(
@@ -226,74 +305,12 @@ class TextData(PairData):
         return self
 
 
-class NoData(TokenData):
-    """No data, for a run that was converted from another project's checkpoint."""
+class ArrayData(DataSettings):
+    """Base of the kinds of `[data]` for arrays."""
 
-    source: Literal["none"] = Field(description="The kind of data.")
-    source_language: str | None = Field(
-        None, description="Language of the source, such as `en`: metadata of the model."
-    )
-    target_language: str | None = Field(
-        None, description="Language of the target: metadata of the model."
-    )
+    batch_size: Positive = Field(64, description="Number of examples in a batch.")
 
-    def check_columns(self, task) -> None:
-        """Accepts every task: there are no columns."""
-
-
-class ReportsData(TokenData):
-    """Short reports on orders and their summaries, generated without a download."""
-
-    source: Literal["reports"] = Field(description="The kind of data.")
-    examples: int = Field(
-        40_000,
-        ge=100,
-        description="Number of pairs to generate, including those for validation and test.",
-    )
-    seed: int = Field(1, ge=0, description="Random seed of the reports.")
-    data_dir: PathText | None = Field(
-        None,
-        description="Folder of the generated reports. Default: the folder of TensorFlow Datasets.",
-    )
-
-
-class TfdsData(PairData):
-    """A dataset of TensorFlow Datasets: a translation dataset, or one with two text features."""
-
-    source: Literal["tfds"] = Field(description="The kind of data.")
-    name: str = Field(description="Name of the dataset, such as `wmt14_translate/de-en`.")
-    source_language: str | None = Field(
-        None, description="For a translation dataset: language of the source, such as `en`."
-    )
-    target_language: str | None = Field(
-        None, description="For a translation dataset: language of the target."
-    )
-    features: list[str] | None = Field(
-        None,
-        min_length=2,
-        max_length=2,
-        description="For other datasets: the two text features to use as source and target, "
-        'such as `["article", "highlights"]`.',
-    )
-    data_dir: PathText | None = Field(
-        None, description="Folder of the data. Default: the folder of TensorFlow Datasets."
-    )
-
-    @model_validator(mode="after")
-    def _languages_or_features(self):
-        languages = self.source_language, self.target_language
-        if self.features is not None and languages != (None, None):
-            raise ValueError(
-                "`features` replaces `source_language` and `target_language`: remove it or the "
-                "other two."
-            )
-        if self.features is not None and self.features[0] == self.features[1]:
-            raise ValueError(
-                f"`features` must name two different features. Received: {self.features}."
-            )
-        if self.features is None and None in languages:
-            raise ValueError(
-                "`source_language` and `target_language` must be given, or `features`, the names "
-                "of two text features."
-            )
-        return self
+    @property
+    def size_of_batch(self) -> int:
+        """Size of a batch, in examples."""
+        return self.batch_size

@@ -1,9 +1,13 @@
 """Base class of the sections of a configuration, and types that several sections use."""
 
 import typing
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+if TYPE_CHECKING:
+    from keras_transformer.training.data.sources.base import Source
 
 Positive = Annotated[int, Field(gt=0)]
 FROM_DATA: dict[str, Any] = {"default_in_words": "depends on the data"}  # see `derived.py`
@@ -68,6 +72,18 @@ class DataSettings(Section):
         description="Folder for the encoded examples, which several runs may share. Default: "
         "`store` in the folder of the run.",
     )
+
+    def open(self, columns: Sequence[str]) -> "Source":
+        """Returns the `Source` of these data, unchecked.
+
+        Args:
+            columns: Names of the columns of text files: see `Task`. Other kinds of data have fixed
+                columns.
+
+        Raises:
+            ValueError: If the data cannot be used. One line that names the setting, file or line.
+        """
+        raise NotImplementedError
 
     def check_columns(self, task) -> None:
         """Raises a `ValueError` unless the data have the columns of a `Task`."""

@@ -11,7 +11,8 @@ from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
-from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.tables import Setting, Table
 from keras_transformer.training.settings.variant_tables import variant_tables
 
@@ -41,7 +42,7 @@ def tables(section=None) -> list[Table]:
         if name == "data":
             every += [
                 _table(kind, model, "[data]", f'source = "{kind}"')
-                for kind, model in DATA_KINDS.items()
+                for kind, model in data_kinds().items()
             ]
         elif name == "model":
             every += [
@@ -57,7 +58,7 @@ def tables(section=None) -> list[Table]:
         return every
     chosen = [table for table in every if section in (table.name, table.heading.strip("[]"))]
     if not chosen:
-        names = [*Settings.model_fields, *DATA_KINDS]
+        names = [*Settings.model_fields, *data_kinds()]
         close = difflib.get_close_matches(section, names, n=1)
         raise ValueError(
             f"`section` must be one of {', '.join(names)}"

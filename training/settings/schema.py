@@ -2,7 +2,7 @@
 
 Every section is frozen and strict: an unknown key, a string instead of a number or a number out of
 range is an error. The sections, with types, ranges, defaults and descriptions, are in
-`*_sections.py`, `vocabulary_section.py` and the `*_data.py`;
+`*_sections.py`, `vocabulary_section.py`, and the `settings.py` of tasks and demos;
 `toml.py` reads and writes them; the command `settings` and `docs/settings.md` show them.
 """
 
@@ -12,13 +12,6 @@ from typing import Annotated, Any, Union
 from pydantic import Discriminator, Tag, create_model, model_validator
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.data_sections import (
-    CldrData,
-    NoData,
-    ReportsData,
-    TextData,
-    TfdsData,
-)
 from keras_transformer.training.settings.fields import Section
 from keras_transformer.training.settings.model_sections import (
     ModelSettings,
@@ -30,69 +23,16 @@ from keras_transformer.training.settings.optimizer_sections import (
     OptimizerSettings,
     ScheduleSettings,
 )
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.training_sections import TrainingSettings
 from keras_transformer.training.settings.tuning import check_tuning
 from keras_transformer.training.settings.vocabulary_section import VocabularySettings
-from keras_transformer.training.tasks.question_answering.settings import FactsData, SquadData
-from keras_transformer.training.tasks.speech_recognition.settings import (
-    MorseDemoData,
-    SpeechFilesData,
-    SpokenDemoData,
-    TfdsSpeechData,
-)
-from keras_transformer.training.tasks.time_series.settings import (
-    DigitsData,
-    ImageData,
-    SeriesData,
-)
-from keras_transformer.training.tasks.token_classification.settings import ConllData, EntitiesData
-
-__all__ = [
-    "DATA_KINDS",
-    "CldrData",
-    "DigitsData",
-    "ImageData",
-    "ModelSettings",
-    "MorseDemoData",
-    "NoData",
-    "OptimizerSettings",
-    "ReportsData",
-    "ScheduleSettings",
-    "SeriesData",
-    "Settings",
-    "SpeechFilesData",
-    "SpokenDemoData",
-    "TaskSettings",
-    "TextData",
-    "TfdsData",
-    "TfdsSpeechData",
-    "TrainingSettings",
-    "VocabularySettings",
-]
 
 
-DATA_KINDS = {
-    "cldr": CldrData,
-    "text": TextData,
-    "tfds": TfdsData,
-    "reports": ReportsData,
-    "entities": EntitiesData,
-    "conll": ConllData,
-    "facts": FactsData,
-    "squad": SquadData,
-    "none": NoData,
-    "images": ImageData,
-    "digits": DigitsData,
-    "series": SeriesData,
-    "speech_files": SpeechFilesData,
-    "tfds_speech": TfdsSpeechData,
-    "morse_demo": MorseDemoData,
-    "spoken_demo": SpokenDemoData,
-}
-
-
-# Pydantic chooses among the kinds by tag.
-_ANY_DATA = Union[tuple(Annotated[kind, Tag(name)] for name, kind in DATA_KINDS.items())]  # noqa: UP007
+def _any_of(kinds):
+    """Returns the type of a `[data]` section, of which pydantic chooses the kind by its tag."""
+    tagged = tuple(Annotated[kind, Tag(name)] for name, kind in kinds.items())
+    return Annotated[Union[tagged], Discriminator(_data_kind)]  # noqa: UP007
 
 
 def _data_kind(value):
@@ -105,7 +45,7 @@ class Settings(Section):
 
     task: TaskSettings = TaskSettings()
     model: ModelSettings = ModelSettings()
-    data: Annotated[_ANY_DATA, Discriminator(_data_kind)]
+    data: _any_of(data_kinds())
     vocabulary: VocabularySettings = VocabularySettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
@@ -121,7 +61,8 @@ class Settings(Section):
         task = obj.get("task", {})
         kind = task.get("kind", "translation") if isinstance(task, dict) else None
         if cls is Settings and isinstance(kind, str) and kind in TASKS:
-            return _settings_for(TASKS[kind].config_class).model_validate(obj, **kwargs)
+            kinds = tuple(data_kinds().items())
+            return _settings_for(TASKS[kind].config_class, kinds).model_validate(obj, **kwargs)
         return super().model_validate(obj, **kwargs)
 
     @model_validator(mode="after")
@@ -279,7 +220,8 @@ def _unused(task):
 
 
 @functools.cache
-def _settings_for(config_class):
-    """Returns the subclass of `Settings` whose `[model]` has the options of a model."""
+def _settings_for(config_class, kinds):
+    """Returns the subclass of `Settings` for a kind of model, and with some kinds of data."""
     model = model_settings(config_class)
-    return create_model("Settings", __base__=Settings, model=(model, model()))
+    data = _any_of(dict(kinds)), ...
+    return create_model("Settings", __base__=Settings, model=(model, model()), data=data)

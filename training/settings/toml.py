@@ -11,11 +11,13 @@ import pydantic
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
+from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.inheritance import inherit
 from keras_transformer.training.settings.model_sections import model_settings
-from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.taken_vocabulary import fill_in
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -227,7 +229,7 @@ def _path_keys():
     """Returns the set of keys that hold paths in each section, found by their types."""
     keys = {}
     for name, field in Settings.model_fields.items():
-        for model in DATA_KINDS.values() if name == "data" else (field.annotation,):
+        for model in data_kinds().values() if name == "data" else (field.annotation,):
             for key, kind in model.model_json_schema()["properties"].items():
                 if any(
                     variant.get("format") == "path" for variant in (kind, *kind.get("anyOf", ()))
@@ -255,16 +257,19 @@ def _explain(error, values):
         rest = rest[1:]  # without the kind of data, which pydantic inserts
     if error["type"] == "union_tag_invalid":
         source = error["ctx"]["tag"]
-        near = _did_you_mean(source, DATA_KINDS)
-        return f"data.source must be one of {_list(DATA_KINDS)}{near} Received: {source!r}."
+        near = _did_you_mean(source, data_kinds())
+        return (
+            f"data.source must be one of {_list(data_kinds())}{near} Received: {source!r}. "
+            f"For data of another package, {REMEDY}."
+        )
     if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
-        return f"data.source is missing: it must be one of {_list(DATA_KINDS)}."
+        return f"data.source is missing: it must be one of {_list(data_kinds())}."
     message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
     message = message.replace("\n", " ")
     if section == "data" and error["type"] == "missing" and not rest:
         return (
             "[data] is missing, which describes the data to train on; its source must be one of "
-            f"{_list(DATA_KINDS)}."
+            f"{_list(data_kinds())}."
         )
     if not rest:
         return _explain_section(error, section, message)
@@ -297,7 +302,7 @@ def _explain_section(error, section, message):
 
 def _fields(section, values):
     if section == "data":
-        return DATA_KINDS[values["data"]["source"]].model_fields
+        return data_kinds()[values["data"]["source"]].model_fields
     model = Settings.model_fields[section].annotation
     if section == "model":
         model = model_settings(TASKS[_kind(values)].config_class)

@@ -22,7 +22,7 @@ def subrip(segments: Iterable[Segment]) -> str:
 
     Example:
         >>> from keras_transformer.options import SUBTITLES
-    from keras_transformer.tasks.speech_recognition.segments import Segment
+        >>> from keras_transformer.tasks.speech_recognition.segments import Segment
         >>> from keras_transformer.tasks.speech_recognition.subtitles import subrip
         >>> print(subrip([Segment(0.0, 2.5, "Good morning.")]))
         1

@@ -12,8 +12,8 @@ from keras_transformer import Run, SentencePieceTokenizer
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.inputs import take_tokenizers
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 
 PAIRS = [("one", "eins"), ("two", "zwei"), ("three", "drei")]

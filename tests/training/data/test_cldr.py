@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 from babel import Locale, dates, numbers
 
-from keras_transformer.training.data.sources import cldr, open_source
+from keras_transformer.training.data.sources import cldr
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.phrases import MAX_CHARACTERS, PhraseBook
 from keras_transformer.training.data.sources.words import Words
+from keras_transformer.training.settings.sources import open_source
 
 SPLITS = ("train", "validation", "test")
 

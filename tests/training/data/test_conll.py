@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.tasks.token_classification.spans import find_problem, words_of
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.tasks.token_classification.conll import read_conll
 
 FILE = """-DOCSTART- -X- O O

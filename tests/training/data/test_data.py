@@ -15,7 +15,7 @@ from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import Corpus
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from keras_transformer.tasks.token_classification.spans import find_problem, labels_of, spans_of
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.demos.entities import SENTENCES, draw_sentences
+from keras_transformer.training.settings.sources import open_source
 
 TYPES = {"DATE", "MONEY", "COUNTRY", "LANGUAGE", "DURATION", "MEASURE"}
 

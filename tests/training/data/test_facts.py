@@ -3,8 +3,8 @@
 import re
 from types import SimpleNamespace
 
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.demos.facts import FACTS, NAMES, draw_questions
+from keras_transformer.training.settings.sources import open_source
 
 
 def patterns(texts):

@@ -8,7 +8,6 @@ import zlib
 import numpy as np
 import pytest
 
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.demos.morse import draw_texts
 from keras_transformer.training.demos.morse_code import CODES, draw_text, units
@@ -17,7 +16,8 @@ from keras_transformer.training.demos.morse_sound import (
     draw_conditions,
     transmission,
 )
-from keras_transformer.training.tasks.speech_recognition.settings import MorseDemoData
+from keras_transformer.training.demos.settings import MorseDemoData
+from keras_transformer.training.settings.sources import open_source
 
 RATE = 8000
 # The dichotomic tree of Morse code: the left child of a letter adds a dot, the right one a dash.

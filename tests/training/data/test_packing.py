@@ -12,7 +12,7 @@ from keras_transformer.training.data.encoding import Column
 from keras_transformer.training.data.packing import best_fit, pack_texts
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.language_modelling import (
     LanguageModellingTraining,
     unpacked,

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.demos import reports
 from keras_transformer.training.demos.reports import Reports
+from keras_transformer.training.settings.sources import open_source
 
 SPLITS = ("train", "validation", "test")
 

@@ -11,7 +11,7 @@ from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokeniz
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
-from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary
 

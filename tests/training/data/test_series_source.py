@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.tasks.time_series.table_format import TableFormat
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 
 FIRST = datetime.date(2001, 2, 26)
 DAYS = 12

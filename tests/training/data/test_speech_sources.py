@@ -9,12 +9,12 @@ import tensorflow_datasets as tfds
 
 from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav, read_wav
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
+from keras_transformer.training.tasks.speech_recognition import tfds as tfds_speech
 from keras_transformer.training.tasks.speech_recognition.settings import (
     SpeechFilesData,
     TfdsSpeechData,
 )
-from keras_transformer.training.tasks.speech_recognition.training import tfds as tfds_speech
 
 
 def tone(count, seed=0):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from keras_transformer.tasks.speech_recognition.audio.wav import read_wav
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.demos import spoken
+from keras_transformer.training.demos.settings import VOICES, SpokenDemoData
 from keras_transformer.training.demos.spoken import draw_utterances
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.tasks.speech_recognition.files import find_recordings
-from keras_transformer.training.tasks.speech_recognition.settings import VOICES, SpokenDemoData
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.data.sources import text
 from keras_transformer.training.data.store import Store, Stores
-from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 

@@ -12,11 +12,11 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Translation
 from keras_transformer.text.lines import read_lines, read_parallel
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.data.sources.both_directions import BothDirections
 from keras_transformer.training.data.sources.memory import MemoryData
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.inputs import take_survey
+from keras_transformer.training.settings.sources import open_source
 
 
 def write(folder, name, lines, end="\n"):

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_transformer.training.data.sources import open_source
+from keras_transformer.training.settings.sources import open_source
 
 
 def settings(name, source=None, target=None, data_dir=None, features=None):

@@ -10,7 +10,7 @@ from keras_transformer.fields import Tokens
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler
-from keras_transformer.training.settings.schema import VocabularySettings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 

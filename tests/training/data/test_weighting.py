@@ -13,8 +13,8 @@ from keras_transformer import Run, SentencePieceTokenizer
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.data.weighting import WeightedEpochs
-from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.vocabulary import learn_vocabulary, strings
 

@@ -18,8 +18,8 @@ from small_runs import CONFIG, run_quietly, tf_config
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.shards import cut
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.loop.checkpoint import Checkpoints
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
 UPDATES = 10

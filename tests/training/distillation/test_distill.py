@@ -23,7 +23,6 @@ from keras_transformer import (
 from keras_transformer.decoding import Ensemble
 from keras_transformer.shards import Shard
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import distill as module
 from keras_transformer.training.distillation import student as student_files
 from keras_transformer.training.distillation import translations
@@ -32,6 +31,7 @@ from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.distillation.student import prepare_run, size_warning
 from keras_transformer.training.distillation.teachers import Searcher, Teacher, open_teachers
 from keras_transformer.training.loop.checkpoint import Checkpoints, read_state
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks import training_class
 

@@ -12,7 +12,6 @@ from pipelines import SIZES, tokenizer, translator, with_larger_weights
 
 from keras_transformer import Run, Transformer, TransformerConfig
 from keras_transformer.training.data.distributions import Distributions, part_path
-from keras_transformer.training.data.sources import open_source
 from keras_transformer.training.distillation import word_level
 from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.distillation.student import prepare_run
@@ -20,6 +19,7 @@ from keras_transformer.training.distillation.teachers import open_teachers
 from keras_transformer.training.distillation.word_level import Predictions
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
+from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings, make_settings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
 from keras_transformer.training.train import train

@@ -10,7 +10,8 @@ from small_runs import assert_same_end, run_quietly
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.changes import check_changes, describe_changes
 from keras_transformer.training.loop.checkpoint import Checkpoints
-from keras_transformer.training.settings.schema import DATA_KINDS, Settings
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
 
 
@@ -93,7 +94,7 @@ def test_training_cannot_end_before_the_current_update(configured, tmp_path):
 
 def test_changeable_settings_exist_and_do_not_affect_the_weights():
     sections = {name: field.annotation for name, field in Settings.model_fields.items()}
-    sections = {**sections, "data": DATA_KINDS["tfds"]}
+    sections = {**sections, "data": data_kinds()["tfds"]}
     free = {
         f"{name}.{key}"
         for name, section in sections.items()

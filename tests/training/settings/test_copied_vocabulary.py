@@ -20,9 +20,9 @@ from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokeniz
 from keras_transformer.training.distillation.student import student_settings
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.inputs import take_tokenizers
-from keras_transformer.training.settings.schema import VocabularySettings
 from keras_transformer.training.settings.taken_vocabulary import describe
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings
+from keras_transformer.training.settings.vocabulary_section import VocabularySettings
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 MODEL = """

@@ -7,14 +7,11 @@ import pytest
 
 from keras_transformer import TransformerConfig
 from keras_transformer.tasks import TASKS
+from keras_transformer.training.settings.data_sections import TextData
 from keras_transformer.training.settings.derived import left_out
-from keras_transformer.training.settings.model_sections import model_settings
-from keras_transformer.training.settings.schema import (
-    DATA_KINDS,
-    ModelSettings,
-    Settings,
-    TextData,
-)
+from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.toml import (
     CONFIGS,
     SettingsError,
@@ -187,7 +184,7 @@ def test_every_shipped_configuration_loads(monkeypatch):
         assert load_settings(name).config().d_model > 0
 
 
-KINDS = ", ".join(DATA_KINDS)
+KINDS = ", ".join(data_kinds())
 MISTAKES = {
     "unknown key": (
         "[training]\nupdate = 3",

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 from keras_transformer import TransformerConfig, variants
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.model_sections import model_settings
+from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
-from keras_transformer.training.settings.schema import DATA_KINDS, ModelSettings, Settings
+from keras_transformer.training.settings.schema import Settings
+from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.training_sections import LoraSettings
 
 PACKAGE = "keras_transformer."
@@ -39,7 +40,7 @@ VALUES = ("position.", "normalization.", "feed_forward.")
 
 def test_every_key_has_a_type_a_default_and_a_description():
     models = {name: field.annotation for name, field in Settings.model_fields.items()}
-    models = {**models, **DATA_KINDS}
+    models = {**models, **data_kinds()}
     del models["data"]
     models["training.lora"] = LoraSettings
     page, general = by_name(), set(by_name()["model"])
@@ -138,7 +139,7 @@ def test_the_page_is_a_table_for_each_section():
     [
         ("schedule", ["[schedule]"]),
         ("text", ['[data]  source = "text"']),
-        ("data", [f'[data]  source = "{kind}"' for kind in DATA_KINDS]),
+        ("data", [f'[data]  source = "{kind}"' for kind in data_kinds()]),
     ],
 )
 def test_the_command_prints_one_section(section, headings):

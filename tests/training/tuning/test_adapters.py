@@ -16,7 +16,7 @@ from keras_transformer.training.factory import make_optimizer
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.settings.schema import OptimizerSettings
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.settings.training_sections import LoraSettings
 from keras_transformer.training.tuning.adapters import add_adapters, merged_weights

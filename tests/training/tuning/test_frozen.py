@@ -13,7 +13,7 @@ from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.factory import make_optimizer
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
-from keras_transformer.training.settings.schema import OptimizerSettings
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tuning.frozen import freeze_parts, trained_parameters
 

@@ -16,7 +16,7 @@ from keras_transformer import (
     Transformer,
 )
 from keras_transformer.training.factory import _factors, make_optimizer
-from keras_transformer.training.settings.schema import OptimizerSettings
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tuning.frozen import freeze_parts
 from keras_transformer.training.tuning.layer_rates import distances, layer_factors

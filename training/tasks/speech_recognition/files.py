@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
 from keras_transformer.text.lines import read_lines
-from keras_transformer.training.data.sources.base import SPLITS
+from keras_transformer.training.data.sources.base import SPLITS, Source
 from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.speed_copies import at_speeds
 
 
 class SpeechFiles(Recordings):
@@ -57,7 +58,7 @@ class SpeechFiles(Recordings):
                 pass
 
 
-def open_speech_files(settings) -> SpeechFiles:
+def open_speech_files(settings) -> Source:
     """Finds the recordings that a `[data]` section names.
 
     Raises:
@@ -70,7 +71,8 @@ def open_speech_files(settings) -> SpeechFiles:
         if getattr(settings, split) is not None
     }
     _check_apart(files)
-    return SpeechFiles(files, f"the recordings in {settings.train}", settings.sample_rate)
+    data = SpeechFiles(files, f"the recordings in {settings.train}", settings.sample_rate)
+    return at_speeds(data, settings)
 
 
 def _check_apart(files):

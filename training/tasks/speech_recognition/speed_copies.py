@@ -78,3 +78,9 @@ def _at_speed(rows, speed):
         return tf.ensure_shape(changed, [None]), text
 
     return raggedly(rows.map(change, num_parallel_calls=tf.data.AUTOTUNE))
+
+
+def at_speeds(data: Source, settings: Any) -> Source:
+    """Returns the recordings at the `speeds` of a `[data]` section, or unchanged without any."""
+    speeds = getattr(settings, "speeds", [1.0])
+    return data if speeds == [1.0] else SpeedCopies(data, speeds)

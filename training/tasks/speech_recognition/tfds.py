@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from keras_transformer.tasks.speech_recognition.audio.wav import at_rate
-from keras_transformer.training.data.sources.base import SPLITS
+from keras_transformer.training.data.sources.base import SPLITS, Source
 from keras_transformer.training.data.sources.tfds import find_builder, prepare
 from keras_transformer.training.tasks.speech_recognition.recordings import Recordings
+from keras_transformer.training.tasks.speech_recognition.speed_copies import at_speeds
 
 
 class TfdsSpeech(Recordings):
@@ -68,7 +69,7 @@ def _words(text):
     return " ".join(text.decode("utf-8", "replace").split())
 
 
-def open_tfds_speech(settings) -> TfdsSpeech:
+def open_tfds_speech(settings) -> Source:
     """Opens the dataset that a `[data]` section names; downloads and prepares it if needed.
 
     Raises:
@@ -84,7 +85,8 @@ def open_tfds_speech(settings) -> TfdsSpeech:
     for split, part in parts.items():
         _check_split(builder, settings, split, part)
     rates = rate or settings.sample_rate, settings.sample_rate
-    return TfdsSpeech(builder, tuple(settings.features), parts, rates)
+    data = TfdsSpeech(builder, tuple(settings.features), parts, rates)
+    return at_speeds(data, settings)
 
 
 def _check_features(builder, settings) -> Any:

@@ -1,9 +1,11 @@
-"""Kinds of `[data]` for token classification."""
+"""The kind of `[data]` for token classification."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.data_sections import TokenData
 from keras_transformer.training.settings.fields import Files, PathText
 
@@ -12,21 +14,6 @@ SCHEME = Field(
     description="Encoding of spans as labels: B-X begins a span and I-X continues it; in BIOES, "
     "E-X ends a span and S-X is a span of one word.",
 )
-
-
-class EntitiesData(TokenData):
-    """Generated sentences with names, dates and amounts, without a download."""
-
-    columns: ClassVar = ("words", "labels")
-
-    source: Literal["entities"] = Field(description="The kind of data.")
-    examples: int = Field(
-        20_000,
-        ge=100,
-        description="Number of sentences to generate, including those for validation and test.",
-    )
-    seed: int = Field(1, ge=0, description="Random seed of the sentences.")
-    scheme: Literal["BIO", "BIOES"] = SCHEME
 
 
 class ConllData(TokenData):
@@ -53,6 +40,11 @@ class ConllData(TokenData):
         "which I-X also begins a span; IOE, in which E-X ends a span; or IO, in which neighbours "
         "of one type are one span, and types may stand alone.",
     )
+
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.tasks.token_classification.conll import open_conll
+
+        return open_conll(self)
 
     @field_validator("column")
     @classmethod
