@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from pipelines import answerer, recognizer, translator, write_run
+from pipelines import answerer, image_classifier, translator, write_run
 
 from keras_transformer.cli.main import cli
 from keras_transformer.opening.stream import answer_stream
@@ -20,7 +20,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     return {
         pipeline.task: write_run(pipeline, folder / pipeline.task)
-        for pipeline in (answerer(), recognizer(), translator())
+        for pipeline in (answerer(), image_classifier(), translator())
     }
 
 
@@ -54,7 +54,7 @@ def call(*arguments, lines):
 def test_a_bad_image_does_not_affect_the_other_answers(runs, images, batch_size=64):
     done = call(runs["image_classification"], "--batch-size", batch_size, lines=images)
     assert done.exit_code == 0, done.output
-    good = iter(recognizer()([images[place] for place in (0, 2, 6, 8)]))
+    good = iter(image_classifier()([images[place] for place in (0, 2, 6, 8)]))
     expected = [next(good) if place in (0, 2, 6, 8) else "" for place in range(len(images))]
     assert done.stdout.splitlines() == expected
     folder = images[0].removesuffix("a.png")
@@ -66,7 +66,7 @@ def test_a_bad_image_does_not_affect_the_other_answers(runs, images, batch_size=
 @pytest.mark.slow
 def test_a_bad_image_gets_the_fields_of_an_empty_line(runs, images):
     lines = call(runs["image_classification"], "--scores", lines=images[:2]).stdout.splitlines()
-    assert lines[0].endswith(f"\t{recognizer()(images[:1])[0]}") and lines[1] == "0.00000\t"
+    assert lines[0].endswith(f"\t{image_classifier()(images[:1])[0]}") and lines[1] == "0.00000\t"
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_strict_writes_the_labels_before_the_first_bad_image(runs, images):
     lines = [images[0], images[2], images[5], images[1]]
     done = call(runs["image_classification"], "--strict", lines=lines)
     assert done.exit_code == 1
-    assert done.stdout.splitlines() == recognizer()(lines[:2])
+    assert done.stdout.splitlines() == image_classifier()(lines[:2])
     message = f"Error: line 3: {images[5]}: is not a readable PNG or JPEG image.\n"
     assert done.stderr == message
 
