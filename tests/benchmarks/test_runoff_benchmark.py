@@ -75,6 +75,7 @@ def test_the_test_period_does_not_influence_the_calibration(river, tmp_path):
     assert outcome(tmp_path / "third", None) != first
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_discharge_of_a_year_left_out_does_not_influence_anything(river, tmp_path):
     from runoff_cases import LEFT_OUT, Case

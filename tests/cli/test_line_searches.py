@@ -91,6 +91,7 @@ def test_n_best_lists_have_the_number_of_their_line(translate, translator):
     assert {row[0] for row in expected} == {"1", "2", "3", "4", "5"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_beam_option_reaches_the_beam(translate, translator):
     options = {"length_penalty": 0.0, "min_length": 3, "extra_length": 2}

@@ -67,6 +67,7 @@ def test_an_ensemble_translates(call, folder):
     assert [line.split("\t") for line in lines] == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_ensemble_scores(call):
     rows = call("score one two --source lines --target others").stdout.splitlines()

@@ -78,6 +78,7 @@ def test_a_sample_depends_on_its_line_number_in_the_whole_file():
     assert b"".join(answered(search, data, bounds=part)[0] for part in bounds) == whole
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_output_files_of_the_command_can_be_concatenated(tmp_path):
     run = Run(tmp_path / "run")

@@ -377,6 +377,7 @@ def test_a_layer_called_on_arrays_is_the_layer_in_a_model(models, name):
     np.testing.assert_allclose(call(name, layer, inputs_of(name)), models[name][1], **SAME)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_a_users_sequential_model():
     """A text classifier of our layers among Keras's is trained, saved, loaded and called."""

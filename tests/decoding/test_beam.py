@@ -202,6 +202,7 @@ def test_compiled_is_eager(jit_compile=True):
         np.testing.assert_allclose(scores, expected_scores, **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_litert_needs_builtin_operators_only_and_returns_the_same():
     """Penalty and limit are inputs; the search begins with one hypothesis; some are truncated."""

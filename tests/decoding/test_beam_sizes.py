@@ -38,6 +38,7 @@ def assert_each_is_a_beam_of_its_size(outputs, sizes, n_best, search):
         assert np.all(tokens[b, count:] == 0) and np.all(scores[b, count:] == -1e9)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "norm, n_best",

@@ -263,6 +263,7 @@ def test_a_state_that_grows_in_stages_gives_the_same(name):
     np.testing.assert_allclose(outputs[1], expected[1], **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_samples_differ_and_temperature_zero_is_greedy():
     prompts = text_prompts()

@@ -110,6 +110,7 @@ def test_hypotheses_change_their_places_in_these_beams(name, monkeypatch):
     assert np.any(by_beam(predictor, inputs, 4, 4, max_length=LIMIT)[0] != tokens)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["recurrent", "ensemble"])
 def test_steps_equal_one_pass_over_the_output(name):

@@ -107,6 +107,7 @@ def members(kind="shared"):
     return model(kind), model(kind, seed=5, num_decoder_layers=1)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "sizes"),

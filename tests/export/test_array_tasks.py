@@ -152,6 +152,7 @@ def weather(corpus):
     return text.encode(), np.array(rows, "float32")
 
 
+@pytest.mark.long
 def test_a_series_in_a_saved_model(runs, corpus, tmp_path):
     folder, directory = runs("time_series"), tmp_path / "river"
     report = json.loads(command("export", "saved-model", folder, directory))

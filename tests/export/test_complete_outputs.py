@@ -102,6 +102,7 @@ def test_litert_files_of_ids_and_of_strings(forced, pipelines, tmp_path):
     assert [line for line in printed if INCOMPLETE in line] == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_end
 def test_all_hypotheses_of_a_litert_file(forced, pipelines, tmp_path):
@@ -113,6 +114,7 @@ def test_all_hypotheses_of_a_litert_file(forced, pipelines, tmp_path):
     both([flag for row in expected for flag in flags(row)])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_end
 def test_folders_for_ctranslate2(forced, pipelines, tmp_path):

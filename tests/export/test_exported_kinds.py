@@ -129,6 +129,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
             )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [long("relative"), "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):

@@ -381,6 +381,7 @@ def test_an_export_with_gelu_names_the_oldest_version_that_computes_it(tmp_path)
     assert (read.model.config.encoder.block.activation, read.notes) == ("gelu", [])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_commands_convert_a_file_and_export_it_again(tmp_path):
     options = marian_models.settings(dim_emb=64, transformer_dim_ffn=64, dim_vocabs=[40, 40])

@@ -96,6 +96,7 @@ def test_in_litert(batch, tmp_path):
         LiteRTTranslator(path, Greedy(NEW + 1))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_in_ctranslate2(tmp_path):
     pytest.importorskip("ctranslate2")

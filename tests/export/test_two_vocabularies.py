@@ -67,6 +67,7 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
     assert loaded.tokenizers.target.model == target.model
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_two_vocabularies_are_exported_to_ctranslate2(two_vocabularies, sentences, tmp_path):
     pytest.importorskip("ctranslate2")

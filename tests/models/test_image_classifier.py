@@ -95,6 +95,7 @@ def test_several_class_tokens_and_the_mean_of_their_classifiers(tokens, classifi
     np.testing.assert_allclose(to_numpy(model(pixels())), expected, **MODEL)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_all_classifiers_are_trained_and_saved(tmp_path):
     model = randomise(ImageClassifier(config(class_tokens=2, classifiers=2)))

@@ -133,6 +133,7 @@ def test_without_matplotlib_one_line_gives_the_install_command(monkeypatch, name
         attention_figure(cross())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_matplotlib_is_only_imported_to_draw():
     code = (

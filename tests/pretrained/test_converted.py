@@ -167,6 +167,7 @@ def test_a_damaged_provenance_is_reported(tmp_path):
         run.read_origin()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     write_folder(tmp_path / "hf", num_beams=1, max_length=8)

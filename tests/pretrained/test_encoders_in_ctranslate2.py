@@ -143,6 +143,7 @@ def test_every_task_answers_as_the_run_does(name, tmp_path):
     assert loaded.answer_batch([]) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_program_without_this_package_pools_the_states_itself(tmp_path, monkeypatch):
     """The program of the documents: the mean of the tokens, of unit length."""

@@ -174,6 +174,7 @@ def test_ids_without_languages_are_refused(tmp_path):
         checked_ids(ids[:, 2:], tokenizer, 20)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_line_chooses_languages(tmp_path):
     translator = opened(tmp_path / "hf", "nllb")  # the file has other weights

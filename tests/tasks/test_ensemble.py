@@ -137,6 +137,7 @@ def test_a_model_with_itself_searches_as_alone(make, search):
         np.testing.assert_allclose(*scores, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_texts_continue_their_prompts_by_the_mean():
     both = ensemble(generator)

@@ -348,6 +348,7 @@ def test_the_example_of_the_docstring_runs(run, tmp_path, monkeypatch):
     exec(compile(code, str(path), "exec"), {})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_predict_reads_files_on_the_command_line_and_on_stdin(run, tmp_path):
     paths = [tmp_path / f"{number}.wav" for number in range(2)]

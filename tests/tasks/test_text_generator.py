@@ -75,6 +75,7 @@ def test_progress_moves_with_each_batch(monkeypatch):
     assert counts == [4, 6]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_beam_equals_beam_decoding_and_continues_its_prompt():
     best = generator().n_best(PROMPTS, 3, Beam(3, normalization="none", extra_length=None))

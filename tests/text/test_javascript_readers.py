@@ -73,6 +73,7 @@ def test_half_of_a_character_is_read_as_the_replacement_character(name, tmp_path
     assert found["ids"] == tokenizer.tokenize(whole).to_list()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_large_vocabularies_and_long_texts(tmp_path):
     """More tokens than a call of JavaScript may have arguments.

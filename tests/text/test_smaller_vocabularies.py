@@ -100,6 +100,7 @@ def test_byte_bpe_keeps_the_pairs_by_which_its_tokens_are_reached():
     assert tokens(smaller, "abca") == ["abc", "a"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_byte_bpe_loses_found_tokens_and_whole_words_that_are_not_used():
     merges = [("d", "o"), ("do", "g")]

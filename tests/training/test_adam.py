@@ -93,6 +93,7 @@ def weights_of(model):
     return [weight.numpy() for weight in model.trainable_variables]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_plain_transformer(tie="none", clip=0.1):
     """Uses `compile` and `fit` like any user of Keras."""

@@ -144,6 +144,7 @@ def test_training_can_start_from_the_weights_of_a_run(
     assert tuned["validation"]["loss"] == pytest.approx(figures["validation"]["loss"], rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_weights_do_not_fit_other_labels(finished, corpus, tmp_path):
     copy = shutil.copytree(corpus, tmp_path / "corpus")

@@ -144,6 +144,7 @@ def test_a_run_resumes_and_is_evaluated(tmp_path):
     assert_same_end(tmp_path / "twice", (tmp_path / "whole", figures))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_brings_pairs_together(tmp_path):
     """A text and itself without its last digit: a loss below that of equal vectors."""

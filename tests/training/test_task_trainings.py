@@ -202,6 +202,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path
 # Classification
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_examples_seen_are_counted(finished, corpus):
     """An epoch has 40 texts; six updates of at most 90 tokens see each text at least once."""
@@ -363,6 +364,7 @@ def test_an_evaluation_hides_the_tokens_of_the_validation(finished, corpus):
 # Summarisation
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_truncated_sources_are_counted_at_the_start(corpus, tmp_path):
     settings = load_settings(corpus / "summarization.toml", ["training.updates=1"])
@@ -424,6 +426,7 @@ def test_source_and_target_have_vocabularies_of_their_own(finished, corpus):
     assert np.exp(-mean) == pytest.approx(figures["validation"]["perplexity"], rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_runs_with_two_vocabularies_can_be_averaged_and_started_from(finished, corpus, tmp_path):
     folder, figures = finished("translation")

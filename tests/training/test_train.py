@@ -259,6 +259,7 @@ def test_changed_data_is_refused(stopped, settings, corpus, tmp_path):
         target.write_text(before[1])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_mistake_in_the_data_can_be_corrected_in_the_same_folder(corpus, tmp_path):
     wrong = load_settings(corpus / "config.toml", ["vocabulary.size=5000", "training.updates=2"])

@@ -212,6 +212,7 @@ def test_no_file_is_left_and_nothing_is_printed(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_real_text_survives_a_round_trip_character_by_character(data_dir):
     folder = data_dir / "multi30k"

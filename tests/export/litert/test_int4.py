@@ -300,6 +300,7 @@ def test_all_kernels_translate_with_the_numbers_that_the_file_stores(export, tra
     assert max(differences[::2]) < 0.3 * min(differences[1::2])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_of_phrases(export, translator, sentences):
     path, report = export("int4")

@@ -211,6 +211,7 @@ def test_a_model_can_translate_in_another_thread_during_its_export(translator, s
     assert answers and all(answer == expected for answer in answers)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("quantize", ["float16", "int8"])
 def test_the_tied_table_is_stored_once(export, translator, quantize):

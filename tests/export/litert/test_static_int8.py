@@ -94,6 +94,7 @@ def test_ranges_that_clip_too_much_fail_the_agreement_check(
     assert listing(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_steps_of_greedy_search_are_calibrated(translator, calibration):
     """Each sentence runs alone, with the loop itself and not with its result given in advance."""

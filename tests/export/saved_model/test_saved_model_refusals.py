@@ -176,6 +176,7 @@ def test_an_alignment_of_another_layer_is_detected(deep, sentences, tmp_path, mo
     assert listing(tmp_path) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_warmup_request_that_the_server_cannot_answer_is_detected(serving, translator, sentences):
     request = Request("tokens", {"source": [[5, 6]]})

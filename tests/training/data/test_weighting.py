@@ -199,6 +199,7 @@ def test_there_must_be_as_many_weights_as_pairs(tokenizer):
         corpus(tokenizer, np.ones(3))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_training_sees_pairs_in_proportion_to_the_weights(tmp_path):
     """An update of one batch: all of the first file, and 10 of 40 equal pairs of the other."""

@@ -266,6 +266,7 @@ def test_settings_without_effect_are_reported(folder, tmp_path):
         call(folder, tmp_path / "run", forward=(), backward=[folder / "two"], word_level=3)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_student_is_trained_on_all_pairs_with_their_predictions(folder, tmp_path, reader):
     """The predictions are for the texts that the student's configuration names, in their order."""

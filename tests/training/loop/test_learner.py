@@ -212,6 +212,7 @@ def test_logits_of_padding_are_computed_only_if_shapes_are_static(
     assert projected == [positions]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_learns(tiny_model, policy):
@@ -251,6 +252,7 @@ def test_four_batches_of_two_equal_one_of_eight(tiny_model):
     np.testing.assert_allclose(histories[1]["loss"], histories[0]["loss"], rtol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_evaluation_between_updates_does_not_affect_the_training_loss(tiny_model):
     """`fit` logs the mean since the epoch began, whatever was evaluated meanwhile."""

@@ -50,6 +50,7 @@ def tiny_model(small_model):
     return lambda: small_model(num_layers=1, num_decoder_layers=1)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_block_sees_the_average_and_training_does_not(tiny_model, policy="mixed_float16"):
     plain = trained(tiny_model, Trace(), policy)

@@ -281,6 +281,7 @@ class Break(At):
         weight.assign(np.full(weight.shape, np.nan))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_diverged_training_names_the_checkpoint_on_disk(
     configured,
@@ -385,6 +386,7 @@ def test_a_full_disk_is_reported_in_one_line_and_training_resumes(
     assert figures["updates"] == 6
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_matplotlib_one_line_says_so(configured, tmp_path, monkeypatch):
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
