@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from keras_transformer.tasks import TASKS
+
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ("keras_transformer", "training", "export")
 # The files that import each heavy dependency, so that it can be replaced in one place.
@@ -286,6 +288,35 @@ def test_tasks_are_known_to_nobody_but_themselves():
             continue
         for used in {*modules(path), *referenced(path)}:
             assert task_of(used) in (None, task_of(file)), f"{file}: {used}"
+
+
+def at_import(path):
+    """Yields the files of this package whose import a file's import causes by itself."""
+    tree = ast.Module([node for node in tree_of(path).body if not is_lazy(node)], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            yield from filter(None, map(file_of, names))
+
+
+def is_lazy(node):
+    """Returns whether a statement runs nothing at import, or is for type checkers only."""
+    checking = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    return checking or isinstance(node, ast.FunctionDef | ast.ClassDef)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_is_opened_without_any_other(task):
+    """What all modules of its folder import, and what these import, is of no other task."""
+    waiting, seen = sorted((ROOT / "keras_transformer" / "tasks" / task).rglob("*.py")), set()
+    assert waiting, f"the folder of a task has its name: {task}"
+    while waiting:
+        path = waiting.pop()
+        if path not in seen:
+            seen.add(path)
+            waiting.extend(at_import(path))
+    owners = {task_of(path.relative_to(ROOT)) for path in seen} - {None}
+    assert owners == {task} and len(seen) > 5
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["packages", "modules"])

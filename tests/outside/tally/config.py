@@ -1,0 +1,32 @@
+"""Configurations of a `Counter`: its head and the whole model."""
+
+import dataclasses
+
+from keras_transformer.arguments import documented, option
+from keras_transformer.config.inputs import TokenInput
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import Part
+from keras_transformer.config.stack import ENCODER
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NumberHead(PartConfig):
+    """Configuration of a head that predicts one number for a text.
+
+    Args:
+        **options: See `help(NumberHead)`.
+    """
+
+    factor: float = option(1.0, "Factor on the number.")
+
+
+class CounterConfig(ModelConfig):
+    """Configuration of a `Counter`."""
+
+    description = {
+        "input": Part(TokenInput()),
+        "encoder": ENCODER,
+        "head": Part(NumberHead()),
+    }
