@@ -13,7 +13,7 @@ import keras_transformer
 from keras_transformer import EmbedderConfig, TextEmbedder
 
 PACKAGE = Path(keras_transformer.__file__).parent
-DECORATOR = re.compile(r"@keras\.saving\.register_keras_serializable\(([^)]*)\)")
+DECORATOR = re.compile(r"(?m)^@keras\.saving\.register_keras_serializable\(([^)]*)\)")
 
 
 def test_classes_are_registered_under_the_name_of_the_package():
