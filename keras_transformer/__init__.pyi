@@ -99,26 +99,26 @@ from .tasks.results import (
     Summary as Summary,
     Translation as Translation,
 )
-from .tasks.translation.translator import Translator as Translator
-from .tasks.summarization.summarizer import Summarizer as Summarizer
-from .tasks.language_modelling.text_generator import TextGenerator as TextGenerator
+from .tasks.translation.pipeline import Translator as Translator
+from .tasks.summarization.pipeline import Summarizer as Summarizer
+from .tasks.language_modelling.pipeline import TextGenerator as TextGenerator
 from .tasks.single_pass.labels import Classification as Classification
 from .tasks.classification.pipeline import TextClassificationPipeline as TextClassificationPipeline
 from .tasks.image_classification.pipeline import (
     ImageClassificationPipeline as ImageClassificationPipeline,
 )
-from .tasks.time_series.simulator import SeriesSimulator as SeriesSimulator
-from .tasks.speech_recognition.recognizer import SpeechRecognizer as SpeechRecognizer
+from .tasks.time_series.pipeline import SeriesSimulator as SeriesSimulator
+from .tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
 from .tasks.speech_recognition.transcript import Transcript as Transcript
 from .tasks.token_classification.codec import TokenClassification as TokenClassification
 from .tasks.token_classification.entities import Entity as Entity, TextEntities as TextEntities
 from .tasks.token_classification.pipeline import (
     TokenClassificationPipeline as TokenClassificationPipeline,
 )
-from .tasks.embedding.embedder import Embedder as Embedder, TextVector as TextVector
-from .tasks.question_answering.answerer import QuestionAnswerer as QuestionAnswerer
+from .tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextVector
+from .tasks.question_answering.pipeline import QuestionAnswerer as QuestionAnswerer
 from .tasks.question_answering.codec import Answer as Answer
-from .tasks.masked_language_modelling.filler import Filling as Filling, MaskFiller as MaskFiller
+from .tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
 from .tasks.run import Run as Run
 from .opening.forms import open as open
 

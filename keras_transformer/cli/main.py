@@ -239,7 +239,7 @@ def score(runs, source, target, batch_size, strict) -> None:
     mean of their probabilities.
     """
     from keras_transformer.opening.stream import score_files
-    from keras_transformer.tasks.translation.translator import Translator
+    from keras_transformer.tasks.translation.pipeline import Translator
     from keras_transformer.text.lines import count_parallel
 
     count_parallel(source, target)  # before the model is loaded

@@ -19,7 +19,7 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
-from keras_transformer.tasks.embedding.embedder import TextVector
+from keras_transformer.tasks.embedding.pipeline import TextVector
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.text.prompts import TextPrompts
 

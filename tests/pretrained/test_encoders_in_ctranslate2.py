@@ -43,7 +43,7 @@ from keras_transformer.export.ctranslate2 import answered
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.installation import install_hint
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.embedding.embedder import TextVector
+from keras_transformer.tasks.embedding.pipeline import TextVector
 from keras_transformer.training.converted import write_converted
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))

@@ -95,7 +95,7 @@ def gaps(function):
 
 
 def test_base_classes_are_followed_through_imports():
-    places = dict(functions("keras_transformer.tasks.translation.translator.Translator"))
+    places = dict(functions("keras_transformer.tasks.translation.pipeline.Translator"))
     assert "keras_transformer/tasks/pipeline.py: Pipeline.from_run" in places
     assert "keras_transformer/positions/position.py: Position.rotate" in dict(
         functions("keras_transformer.positions.rotary.Rotary")

@@ -125,8 +125,8 @@ def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch)
             "keras_transformer/text/tokenizers/sentencepiece.py",
         ),
         (
-            "keras_transformer.tasks.translation.translator",
-            "keras_transformer/tasks/translation/translator.py",
+            "keras_transformer.tasks.translation.pipeline",
+            "keras_transformer/tasks/translation/pipeline.py",
         ),
         ("keras_transformer.export", "export/ctranslate2/translator.py"),
     ],

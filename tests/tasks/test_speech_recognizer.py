@@ -342,7 +342,7 @@ def test_the_example_of_the_docstring_runs(run, tmp_path, monkeypatch):
     shutil.copytree(run, tmp_path / "runs" / "morse_demo")
     (tmp_path / "message.wav").write_bytes(encode_wav(RECORDINGS[0], RATE))
     monkeypatch.chdir(tmp_path)
-    path = ROOT / "keras_transformer" / "tasks" / "speech_recognition" / "recognizer.py"
+    path = ROOT / "keras_transformer" / "tasks" / "speech_recognition" / "pipeline.py"
     ((name, code),) = unrun_examples(path)
     assert name == "SpeechRecognizer" and "runs/morse_demo" in code
     exec(compile(code, str(path), "exec"), {})

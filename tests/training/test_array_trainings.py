@@ -381,19 +381,14 @@ def test_tasks_and_data_that_do_not_fit_are_reported_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "file", "folder"),
-    [
-        ("image_classification", "image_classification/pipeline.py", "runs/digits"),
-        ("time_series", "time_series/simulator.py", "runs/runoff"),
-    ],
+    ("kind", "folder"),
+    [("image_classification", "runs/digits"), ("time_series", "runs/runoff")],
 )
-def test_the_examples_of_docstrings_run(
-    finished, corpus, tmp_path, monkeypatch, kind, file, folder
-):
+def test_the_examples_of_docstrings_run(finished, corpus, tmp_path, monkeypatch, kind, folder):
     shutil.copytree(finished(kind)[0], tmp_path / folder)
     shutil.copyfile(corpus / "train" / "2" / "0.png", tmp_path / "seven.png")
     monkeypatch.chdir(tmp_path)
-    path = ROOT / "keras_transformer" / "tasks" / file
+    path = ROOT / "keras_transformer" / "tasks" / kind / "pipeline.py"
     ((_, code),) = unrun_examples(path)
     assert folder in code
     exec(compile(code.replace("3.1, 12.5, 2.0", "3.1, 12.5").replace("0.0, 14.1, 2.4", "0.0, 14.1"),

@@ -451,20 +451,18 @@ def test_a_missing_one_of_two_vocabularies_is_reported(finished, tmp_path, name)
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "folder"),
+    ("kind", "folder"),
     [
-        slow("classification", "classification/classifier", "runs/sst2"),
-        ("language_modelling", "text_generator", "runs/captions"),
-        pytest.param(
-            "summarization", "summarization/summarizer", "runs/reports", marks=pytest.mark.slow
-        ),
+        slow("classification", "runs/sst2"),
+        ("language_modelling", "runs/captions"),
+        slow("summarization", "runs/reports"),
     ],
 )
-def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, module, folder):
+def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, folder):
     """tests/system/test_whole_path.py runs the examples of translations."""
     shutil.copytree(finished(kind)[0], tmp_path / folder)
     monkeypatch.chdir(tmp_path)
-    file = ROOT / "keras_transformer" / "tasks" / f"{module}.py"
+    file = ROOT / "keras_transformer" / "tasks" / kind / "pipeline.py"
     ((_, code),) = unrun_examples(file)
     assert folder in code
     exec(compile(code, str(file), "exec"), {})

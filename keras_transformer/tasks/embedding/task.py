@@ -32,7 +32,7 @@ class EmbeddingTask(Task):
     unused = ("training.r_drop", "training.label_smoothing")
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.embedding.embedder import Embedder
+        from keras_transformer.tasks.embedding.pipeline import Embedder
 
         return Embedder
 

@@ -20,7 +20,7 @@ class LanguageModellingTask(Task):
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.language_modelling.text_generator import TextGenerator
+        from keras_transformer.tasks.language_modelling.pipeline import TextGenerator
 
         return TextGenerator
 

@@ -22,7 +22,7 @@ class MaskedLanguageModellingTask(Task):
     needs_mask = cuts_tokens = True
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.masked_language_modelling.filler import MaskFiller
+        from keras_transformer.tasks.masked_language_modelling.pipeline import MaskFiller
 
         return MaskFiller
 
@@ -46,7 +46,7 @@ class MaskedLanguageModellingTask(Task):
         Raises:
             ValueError: If there is no token to hide.
         """
-        from keras_transformer.tasks.masked_language_modelling.scores import score_masks
+        from keras_transformer.tasks.masked_language_modelling.metrics import score_masks
 
         texts = [text for text in columns[0] if text.strip()]
         begin = time.perf_counter()

@@ -39,7 +39,7 @@ class QuestionAnsweringTask(Task):
     fixed = dict.fromkeys(("subword_sampling", "r_drop", "label_smoothing"), 0.0)
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.question_answering.answerer import QuestionAnswerer
+        from keras_transformer.tasks.question_answering.pipeline import QuestionAnswerer
 
         return QuestionAnswerer
 

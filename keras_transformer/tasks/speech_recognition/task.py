@@ -48,7 +48,7 @@ class SpeechRecognitionTask(Task):
     unused = ("training.subword_sampling",)
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.speech_recognition.recognizer import SpeechRecognizer
+        from keras_transformer.tasks.speech_recognition.pipeline import SpeechRecognizer
 
         return SpeechRecognizer
 

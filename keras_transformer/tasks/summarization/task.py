@@ -18,7 +18,7 @@ class SummarizationTask(SourceToTargetTask):
     }
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.summarization.summarizer import Summarizer
+        from keras_transformer.tasks.summarization.pipeline import Summarizer
 
         return Summarizer
 

@@ -37,7 +37,7 @@ class TimeSeriesTask(Task):
     )
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.time_series.simulator import SeriesSimulator
+        from keras_transformer.tasks.time_series.pipeline import SeriesSimulator
 
         return SeriesSimulator
 

@@ -18,7 +18,7 @@ class TranslationTask(SourceToTargetTask):
     evaluation_options = (*SourceToTargetTask.evaluation_options, "lowercase", "tokenize")
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
-        from keras_transformer.tasks.translation.translator import Translator
+        from keras_transformer.tasks.translation.pipeline import Translator
 
         return Translator
 
