@@ -18,7 +18,7 @@ from keras_transformer import (
 from keras_transformer.config import OldConfigurationError
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.positions import Sinusoidal
-from keras_transformer.tasks.time_series.recurrent import RecurrentConfig
+from keras_transformer.tasks.time_series.config import RecurrentConfig
 
 # Table 3, column "params", in millions. Rows A, D and E give no number: the base model's 65
 # applies.
