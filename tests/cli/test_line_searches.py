@@ -168,6 +168,7 @@ def test_a_tab_in_a_text_does_not_start_a_field():
     assert LineFormat(numbers=True, scores=True).lines(7, None) == ["7\t0.00000\t"]
 
 
+@pytest.mark.slow
 def test_files_replace_streams(translate, translator, tmp_path):
     (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n")
     files = "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt"

@@ -51,6 +51,7 @@ def same(path, expected):
     assert len(expected.ids)
 
 
+@pytest.mark.slow
 def test_it_is_learned_from_the_training_data(folder, tmp_path):
     file = tmp_path / "lex.bin"
     done = call(folder / "translation", file, "--first", 4, "--best", 2)

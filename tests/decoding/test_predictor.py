@@ -160,6 +160,7 @@ def test_compiled_is_eager(name="ensemble", jit_compile=False):
         np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
+@pytest.mark.slow
 def test_a_model_and_its_predictor_give_the_same(name="sample"):
     searches = {"greedy": by_greedy, "beam": by_beam, "sample": by_sample}
     model, source = talkative(), sources()

@@ -142,6 +142,7 @@ def test_other_inputs_are_refused(opened, wrong):
         opened(wrong)
 
 
+@pytest.mark.slow
 def test_n_best_lists_are_as_long_as_the_form_allows(opened, translator):
     (best,) = opened.n_best(ONE, 1)
     ((same,), _) = opened.n_best([ONE, OTHER], 1)

@@ -5,6 +5,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+from marks import slow
 from support import D, F, H, T, normal, randomise, small_config, to_numpy
 
 import keras_transformer as kt
@@ -86,7 +87,7 @@ def test_two_kinds_of_positions_give_a_warning(layer, way):
     "position, options",
     [
         ("sinusoidal", {}),
-        ("none", {"position": "rotary"}),
+        slow("none", {"position": "rotary"}),
         ("learned", {"attention_position": "t5"}),  # both are intended, as in MPNet
     ],
 )

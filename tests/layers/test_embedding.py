@@ -56,6 +56,7 @@ def test_exact_sinusoids_are_the_formula():
     )
 
 
+@pytest.mark.slow
 def test_sinusoids_at_positions_0_to_5000(d_model=512):
     table = sinusoids(5001, d_model)
     assert keras.backend.standardize_dtype(table.dtype) == "float32"

@@ -129,6 +129,7 @@ def test_masks_of_features():
     np.testing.assert_allclose(to_numpy(model(wide))[:, :6], model(x), **SAME)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_and_cloned(tmp_path, embedding="ours"):
     layers = [DecoderBlock(**BLOCK, name="one"), Decoder(1, **BLOCK, name="two")]
     model = randomise(functional(EMBEDDINGS[embedding](), *layers, inputs=2))

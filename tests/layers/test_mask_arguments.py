@@ -158,6 +158,7 @@ def fitting(length):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "name", "length"),
     [

@@ -118,12 +118,12 @@ LAYERS = {
     ("layer", "options"),
     [
         ("Decoder", {"position": POSITIONS["object"]}),
-        ("Encoder", {"position": POSITIONS["name"]}),
-        ("DecoderBlock", {"position": POSITIONS["built-in object"]}),
+        slow("Encoder", {"position": POSITIONS["name"]}),
+        slow("DecoderBlock", {"position": POSITIONS["built-in object"]}),
         ("EncoderBlock", {"position": POSITIONS["built-in name"]}),
-        ("Encoder", {"score": SCORES["object"]}),
+        slow("Encoder", {"score": SCORES["object"]}),
         ("DecoderBlock", {"score": SCORES["name"]}),
-        ("Decoder", {"score": SCORES["built-in object"]}),
+        slow("Decoder", {"score": SCORES["built-in object"]}),
     ],
     ids=str,
 )
@@ -157,6 +157,7 @@ def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
+@pytest.mark.slow
 def test_greedy_search_with_an_own_position_and_score_equals_the_search_without_a_cache(own_model):
     source = sentences([S, 5, 1], seed=3)
     tokens, scores = by_greedy(own_model, source, 6)

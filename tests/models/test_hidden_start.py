@@ -105,6 +105,7 @@ def padded(texts):
     return tf.ragged.constant([[*text, EOS] for text in texts], dtype=tf.int32).to_tensor(PAD)
 
 
+@pytest.mark.slow
 def test_greedy_search_equals_a_loop_without_the_start():
     hidden, seen = models()
     found = Greedy()(hidden, padded(prompts())).tokens.numpy()[:, 0]

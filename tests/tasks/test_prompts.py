@@ -32,6 +32,7 @@ def with_text(name):
     return [PROMPTS[name] + line for line in LINES]
 
 
+@pytest.mark.slow
 def test_a_prompt_is_text_in_front(plain, prompted):
     np.testing.assert_array_equal(prompted.embed(LINES), plain.embed(LINES))
     for name in PROMPTS:

@@ -97,6 +97,7 @@ def normal(texts):
     return [text.decode() for text in composed(texts)[0].numpy()]
 
 
+@pytest.mark.slow
 def test_normal_forms():
     texts = [
         *("cafe\u0301 e\u0323\u0302 a\u0302\u0323", "\u0301a", "\u212b\u2126\u0958", "각각ᆨ"),

@@ -50,6 +50,7 @@ def test_the_number_that_prevents_constants_is_always_zero():
     assert int(never(tf.zeros([3, 0]))) == 0
 
 
+@pytest.mark.slow
 def test_layers_of_a_graph_share_the_number():
     config = small_config(position="alibi", norm="pre", num_layers=3)
     model = randomise(Transformer(config))

@@ -133,6 +133,7 @@ def test_inputs_that_litert_would_misread_are_refused(file, inputs, message):
         CompiledEngine(file).run("once_3", **inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IN_MEMORY, reason="the cache of packed weights needs Linux")
 def test_weights_are_stored_once_in_memory(tmp_path, python):
     width = 1024  # 4.2 MB

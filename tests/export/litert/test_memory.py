@@ -14,6 +14,7 @@ from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.parity import copy_pipeline
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_int8", [True], ids=["int8"])
 def test_no_graph_contains_a_table(in_int8):
     """A constant would be stored once for every loop, and a file has many loops."""

@@ -84,6 +84,7 @@ def test_tables_that_only_look_ups_read_have_stand_ins(tried, quantize="int4"):
         assert one == other
 
 
+@pytest.mark.slow
 def test_norms_without_an_offset_do_not_change_the_weights_after_them(tried):
     """The table of a T5 or a Llama, whose last norm has no offset, is stored once."""
     model = Transformer(

@@ -77,6 +77,7 @@ def test_rows_stay_together():
         np.testing.assert_array_equal(images, columns()[0][labels.numpy()])
 
 
+@pytest.mark.slow
 def test_a_training_resumes_with_the_next_batch(skip=7):
     epochs = corpus(vary=noisy).epochs(BATCH, 5)
     whole = list(endless_batches(epochs).take(9))

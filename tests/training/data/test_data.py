@@ -214,6 +214,7 @@ def test_seed_and_epoch_determine_the_order(corpus):
     assert widths != sorted(widths)
 
 
+@pytest.mark.slow
 def test_the_order_does_not_depend_on_other_readers(corpus, tokenizer):
     """Another corpus of the same pairs, read by another pipeline, as after a restart."""
     again = corpus_of(text_pairs(), tokenizer)

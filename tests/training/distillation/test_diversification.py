@@ -106,6 +106,7 @@ def test_both_directions_resume(folder, tmp_path, reader, stop):
         assert (tmp_path / "run" / "distillation" / path.name).read_text() == path.read_text()
 
 
+@pytest.mark.slow
 def test_outputs_of_other_directions_are_not_mixed(folder, tmp_path, reader):
     run, two = tmp_path / "run", [folder / "two"]
     call(folder, run, backward=two)

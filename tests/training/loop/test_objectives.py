@@ -80,6 +80,7 @@ def after_a_plain_step(model, batches):
     return [np.asarray(v) - RATE * np.asarray(tf.convert_to_tensor(g)) for v, g in weights]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("accumulate", "jit_compile"), [(2, False), pytest.param(1, True, marks=pytest.mark.slow)]
 )

@@ -169,6 +169,7 @@ def by_tensorflow(model):
     return float(loss), [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
 
 
+@pytest.mark.slow
 def test_an_update_adds_ctc_to_the_cross_entropy(expected, tie="none"):
     """The sums of both losses are divided by the number of labels."""
     assert_same(updated(speech_model(tie=tie), [recordings()]), expected[tie])
