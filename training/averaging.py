@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 
-from keras_transformer.files import draft_of, remove_stale_drafts, sync
 from keras_transformer.tasks.run import Run
+from keras_transformer.training.converted import new_run
 from keras_transformer.training.factory import model_config
 from keras_transformer.training.loop.checkpoint import STATE, Checkpoints, read, read_state
 from keras_transformer.training.loop.learner import Learner
@@ -80,11 +79,7 @@ def average_checkpoints(
 
 def _write(output, run, settings, tokenizers, model, metrics):
     """Writes the new run, completely or not at all."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_drafts(output.parent)
-    new = Run(draft_of(output))
-    new.path.mkdir()
-    try:
+    with new_run(output) as new:
         save_settings(settings, new.config)
         if tokenizers is not None:
             new.write_tokenizers(tokenizers)
@@ -92,13 +87,6 @@ def _write(output, run, settings, tokenizers, model, metrics):
         new.write_prompts(run.read_prompts())
         model.save(new.model)
         new.update_metrics(parameters=model.count_params(), **metrics)
-        for file in new.path.iterdir():
-            sync(file)
-        if output.exists():
-            output.rmdir()  # Windows does not rename a folder over another, even an empty one
-        os.replace(new.path, output)
-    finally:
-        shutil.rmtree(new.path, ignore_errors=True)
 
 
 def _average(run, last, keep, model, trained):

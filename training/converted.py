@@ -1,8 +1,11 @@
 """Conversion of another project's checkpoint to a run, for use and training like any other."""
 
+import contextlib
+import os
 import shutil
+from collections.abc import Generator
 
-from keras_transformer.files import draft_of, replacing
+from keras_transformer.files import draft_of, remove_stale_drafts, replacing, sync
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.schema import Settings
@@ -29,10 +32,7 @@ def write_converted(checkpoint, path) -> Run:
     path = Run(path).path
     check_place(path)
     settings = settings_of(checkpoint.model.config, checkpoint.tokenizers, checkpoint.task)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Run(draft_of(path))
-    draft.path.mkdir()
-    try:
+    with new_run(path) as draft:
         if checkpoint.tokenizers is not None:
             draft.write_tokenizers(checkpoint.tokenizers)
         draft.write_origin(checkpoint.origin)
@@ -42,12 +42,29 @@ def write_converted(checkpoint, path) -> Run:
             checkpoint.model.save(temporary)
         save_settings(settings, draft.config)
         draft.update_metrics(parameters=checkpoint.model.count_params())
-        if path.is_dir():
-            path.rmdir()
-        draft.path.rename(path)
+    return Run(path)
+
+
+@contextlib.contextmanager
+def new_run(path) -> Generator[Run]:
+    """Provides a draft to the block, which becomes the run at a path completely or not at all.
+
+    Args:
+        path: Folder of the run; it must be empty or not exist.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_stale_drafts(path.parent)
+    draft = Run(draft_of(path))
+    draft.path.mkdir()
+    try:
+        yield draft
+        for file in draft.path.iterdir():
+            sync(file)
+        if path.exists():
+            path.rmdir()  # Windows does not rename a folder over another, even an empty one
+        os.replace(draft.path, path)
     finally:
         shutil.rmtree(draft.path, ignore_errors=True)
-    return Run(path)
 
 
 def check_place(path) -> None:

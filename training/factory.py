@@ -41,13 +41,7 @@ def model_config(settings, tokenizers, **fields) -> Any:
     source, target = tokenizers
     if not tokenizers.shared:
         fields["target_vocab_size"] = target.vocab_size
-    return settings.config(
-        vocab_size=source.vocab_size,
-        pad_id=source.pad_id,
-        bos_id=source.bos_id,
-        eos_id=source.eos_id,
-        **fields,
-    )
+    return settings.config(**source.config_fields, **fields)
 
 
 def weightless_model(settings) -> Any:

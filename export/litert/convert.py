@@ -16,8 +16,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import converter, kernels
 from keras_transformer.export.litert.calibration import FakeQuantized, keep_in_float
 from keras_transformer.export.litert.compact import store_once
-from keras_transformer.export.litert.int4 import store_in_int4
-from keras_transformer.export.litert.int4_rows import Int4Rows
+from keras_transformer.export.litert.int4 import Int4Rows, store_in_int4
 from keras_transformer.export.litert.merge import merge
 from keras_transformer.export.litert.serialization import read_model
 from keras_transformer.export.litert.stand_ins import QUANTIZATIONS, StandIns

@@ -22,7 +22,6 @@ from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSetting
 from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
-from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
 # that is missing has the first of them.
@@ -69,7 +68,7 @@ class CausalDecoder(Family):
 
     task, reader, model_class = "language_modelling", "AutoModelForCausalLM", LanguageModel
     ignored = (r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq",)
-    classes = ""
+    classes, base = "", "model."
     defaults: dict[str, Any] = {}
     words: dict[str, str] | None = None
 
@@ -102,15 +101,12 @@ class CausalDecoder(Family):
         return CheckpointSettings({**self.defaults, **settings.content}, settings.path)
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
-        settings, tokenizer = self.settings, self._tokenizer
+        settings, tokenizer = self.settings, self.tokenizer
         settings.check(EXPRESSIBLE)
-        self._check_classes()
+        settings.architecture([f"{self.classes}ForCausalLM", f"{self.classes}Model"])
         heads, groups, size = self._heads()
         return LanguageModelConfig(
-            vocab_size=tokenizer.vocab_size,
-            pad_id=tokenizer.pad_id,
-            bos_id=tokenizer.bos_id,
-            eos_id=tokenizer.eos_id,
+            **tokenizer.config_fields,
             embedding_scale=1.0,
             num_layers=settings.count("num_hidden_layers"),
             d_model=settings.count("hidden_size"),
@@ -127,7 +123,7 @@ class CausalDecoder(Family):
             normalization=self.norm(),
             norm="pre",
             position=rotations(settings, size),
-            tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE], False) else "none",
+            tie="all" if is_tied(self, OUTPUT, [self.prefix + TABLE], False) else "none",
             output_bias=True,
             attends_to_start=None if self._starts_with_token else False,
             **self.attention(),
@@ -139,7 +135,7 @@ class CausalDecoder(Family):
         return RMSNorm(positive(self.settings, "rms_norm_eps", 1e-6))
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        prefix, width = self._prefix, config.d_model
+        prefix, width = self.prefix, config.d_model
         last = f"{prefix}layers.{config.num_layers - 1}."
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
         block = config.decoder.block
@@ -148,7 +144,7 @@ class CausalDecoder(Family):
         yield f"{last}mlp.down_proj.weight", (width, block.d_ff)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        prefix, entries = self._prefix, self.settings.count("vocab_size")
+        prefix, entries = self.prefix, self.settings.count("vocab_size")
         yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
         norms = NORMS if config.decoder.block.query_key_norm is None else {**NORMS, **HEAD_NORMS}
         for number in range(config.num_layers):
@@ -158,17 +154,8 @@ class CausalDecoder(Family):
                 yield Weight(f"{theirs}{name}.weight", f"{ours}{norm}.scale")
         yield Weight(f"{prefix}norm.weight", "decoder.norm.scale")
 
-    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        return Tokenizers.of(self._tokenizer)
-
     def generation(self) -> Generation | None:  # noqa: D102
-        return rules_of_ends(self.settings, self.generation_settings, self._tokenizer.vocab_size)
-
-    def _check_classes(self):
-        known = [f"{self.classes}ForCausalLM", f"{self.classes}Model"]
-        named = self.settings.get("architectures") or known[:1]
-        if not isinstance(named, list) or len(named) != 1 or named[0] not in known:
-            raise self.settings.wrong("architectures", f"one of {', '.join(known)}")
+        return rules_of_ends(self.settings, self.generation_settings, self.tokenizer.vocab_size)
 
     def _heads(self):
         """Returns the number of heads, the number of key and value heads, and the size of each."""
@@ -218,8 +205,8 @@ class CausalDecoder(Family):
         return begins_with_token(content)
 
     @functools.cached_property
-    def _tokenizer(self):
-        self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
+    def tokenizer(self) -> Any:  # noqa: D102
+        self.tensors.check_rows(f"{self.prefix}{TABLE}", self.settings, "vocab_size")
         files = self.folder, self.settings, self._special
         options = {
             "padding": self._padding,
@@ -252,9 +239,3 @@ class CausalDecoder(Family):
         _, further = ends_of(self.settings, self.generation_settings, len(pieces))
         others = {*self._special(pieces).values(), *(pieces[end] for end in further), unknown}
         return own if own in pieces and own not in others else PADDING
-
-    @functools.cached_property
-    def _prefix(self):
-        """Begins the names of the tensors; in files of a body alone it is empty."""
-        based = any(name.startswith("model.") for name in self.tensors.shapes)
-        return "model." if based else ""

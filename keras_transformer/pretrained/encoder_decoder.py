@@ -85,8 +85,7 @@ class EncoderDecoderFamily(Family):
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
         width = config.d_model
-        depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
-        for side, depth in depths.items():
+        for side, depth in depths(config).items():
             yield f"model.{side}.layers.{depth - 1}.fc1.weight", (config.encoder.block.d_ff, width)
             if self.learned:
                 yield POSITIONS[side], (config.max_length + FIRST, width)
@@ -97,19 +96,31 @@ class EncoderDecoderFamily(Family):
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         tables = [SHARED, *TABLES.values()]
-        target = tables if config.head.tie == "none" else [*tables, OUTPUT]
-        yield Weight(target if config.head.tie == "all" else tables, "source_embedding.table")
+        yield from self.tables(config, tables, tables)
+        for side, ours in SIDES.items() if self.learned else ():
+            yield Weight(POSITIONS[side], f"{ours}_embedding.positions", Layout(first=FIRST))
+        yield from self.blocks(config)
+
+    def tables(self, config, source, target) -> Iterator[Weight]:
+        """Yields the `Weight`s of the tables of tokens, with all of their names, and of the output.
+
+        Args:
+            config: The configuration of the model.
+            source, target: Names of the table of each side, lists.
+        """
+        if config.head.tie != "none":
+            target = [*target, OUTPUT]
+        yield Weight(target if config.head.tie == "all" else source, "source_embedding.table")
         if config.head.tie != "all":
             yield Weight(target, "target_embedding.table")
         if config.head.tie == "none":
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
         if config.head.output_bias:
             yield Weight(BIAS, "logits.bias", ROW)
-        depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
-        for side, depth in depths.items():
-            if self.learned:
-                ours = f"{SIDES[side]}_embedding.positions"
-                yield Weight(POSITIONS[side], ours, Layout(first=FIRST))
+
+    def blocks(self, config) -> Iterator[Weight]:
+        """Yields the `Weight`s of all blocks, and of the normalisations around them."""
+        for side, depth in depths(config).items():
             for number in range(depth):
                 yield from layers(
                     BLOCKS[side], f"model.{side}.layers.{number}.", f"{side}.blocks.{number}."
@@ -117,9 +128,14 @@ class EncoderDecoderFamily(Family):
             yield from layers(NORMS, f"model.{side}.", f"{side}.")
 
     def generation(self) -> Generation:  # noqa: D102
-        settings, size = self.generation_settings, self.settings.count("vocab_size")
+        settings, size = self.generation_settings, self.output_size
         ends, languages = ends_of(self.settings, settings, size), self.forces_language
         return read_generation(settings, ends, size, languages=languages)
+
+    @property
+    def output_size(self) -> int:
+        """Size of the vocabulary of outputs."""
+        return self.settings.count("vocab_size")
 
     @property
     def forces_language(self) -> bool:
@@ -165,6 +181,11 @@ def sizes_and_dropout(settings, longest="max_position_embeddings") -> dict[str, 
         "activation": settings.choice("activation_function", ACTIVATIONS, "gelu"),
         "embedding_scale": None if settings.flag("scale_embedding") else 1.0,
     }
+
+
+def depths(config) -> dict[str, int]:
+    """Returns the numbers of layers of encoder and decoder, by side."""
+    return {"encoder": config.num_layers, "decoder": config.decoder_layers}
 
 
 def check_sizes(settings) -> None:

@@ -10,10 +10,11 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.pretrained.files.tensors import open_tensors
+from keras_transformer.pretrained.files.safetensors_files import open_tensors
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.text.tokenizers import Tokenizers
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 LICENSES = tuple(
@@ -38,6 +39,7 @@ class Family(abc.ABC):
         reader: Class of `transformers` that reads such a folder, for messages.
         model_class: Class of the models, such as `Transformer`.
         task: Name of the models' task.
+        base: Begins the names of the body's tensors in a file that has a head.
         ignored: Regular expressions of the names of tensors that our model does not need.
         notes: List of settings that are not converted: strings without a full stop.
         folder: The `CheckpointFolder`.
@@ -45,7 +47,7 @@ class Family(abc.ABC):
         tensors: The `Reader` of the tensors.
     """
 
-    name = model_type = reader = task = ""
+    name = model_type = reader = task = base = ""
     ignored = ()
 
     def __init__(self, folder):
@@ -80,14 +82,21 @@ class Family(abc.ABC):
     def names(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of all variables of the model."""
 
-    @abc.abstractmethod
+    tokenizer: Any  # of families with one vocabulary
+
     def tokenizers(self, config) -> Any:
-        """Returns the `Tokenizers` of the model.
+        """Returns the `Tokenizers` of the model, by default those of `tokenizer`.
 
         Raises:
             ValueError: If a file is missing or damaged, or does not fit the settings; the error
                 names it.
         """
+        return Tokenizers.of(self.tokenizer)
+
+    @functools.cached_property
+    def prefix(self) -> str:
+        """Begins the names of the body's tensors; it is empty in a file of a body alone."""
+        return self.base if any(name.startswith(self.base) for name in self.tensors.shapes) else ""
 
     def prompts(self) -> Any:
         """Returns the `TextPrompts` of a sentence encoder, or `None`."""

@@ -78,7 +78,7 @@ class ImageEncoder(Family):
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        prefix, width = self._prefix, config.d_model
+        prefix, width = self.prefix, config.d_model
         last = f"{prefix}encoder.layer.{config.num_layers - 1}.intermediate.dense.weight"
         yield last, (config.encoder.block.d_ff, width)
         patch = config.input.patch_size, config.input.patch_size
@@ -86,7 +86,7 @@ class ImageEncoder(Family):
         yield f"{prefix}{EMBEDDINGS}position_embeddings", (1, config.max_length, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        prefix = self._prefix
+        prefix = self.prefix
         tables = f"{prefix}{EMBEDDINGS}"
         yield from self._projection(config)
         yield Weight(f"{tables}position_embeddings", "embedding.positions", Layout(ones=1))
@@ -109,7 +109,7 @@ class ImageEncoder(Family):
         A pixel x from 0 to 1 is `(x - mean) / deviation` there and `2 x - 1` here, so that the
         mean and the deviation of each channel go into kernel and bias.
         """
-        name, size = f"{self._prefix}{PROJECTION}", config.input.patch_size
+        name, size = f"{self.prefix}{PROJECTION}", config.input.patch_size
         mean, deviation = self._steps.statistics(config.input.channels)
         places = size * size  # channels are the fastest axis of our kernel
         factor = np.tile(0.5 / deviation, places)[:, None]  # [P * P * C, 1]
@@ -127,19 +127,9 @@ class ImageEncoder(Family):
         return ImageSteps(self.folder, self.steps)
 
     @functools.cached_property
-    def _prefix(self):
-        """Begins the names of the encoder's tensors; of the encoder alone it is empty."""
-        prefix = f"{self.model_type}."
-        return prefix if any(name.startswith(prefix) for name in self.tensors.shapes) else ""
-
-    @functools.cached_property
     def _classifiers(self):
         """The names of the checkpoint's classifiers; empty if it has none."""
-        named = self.settings.get("architectures") or [self.bare]
-        known = self.architectures
-        if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known]:
-            raise self.settings.wrong("architectures", f"one of {', '.join(known)}")
-        return known[named[0]]
+        return self.architectures[self.settings.architecture([*self.architectures], self.bare)]
 
     def _shape(self):
         """Returns height, width and channels of an image."""

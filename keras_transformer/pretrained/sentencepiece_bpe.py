@@ -7,7 +7,7 @@ from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks, merged
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.sentencepiece_model import messages, processor_of
+from keras_transformer.text.sentencepiece_model import messages, processor_of, type_of
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -93,8 +93,7 @@ def _model_of_file(path):
         raise ValueError(f"{path}: {error}") from error
     proto = messages.ModelProto.FromString(content)
     if proto.trainer_spec.model_type != messages.TrainerSpec.BPE:
-        kind = messages.TrainerSpec.ModelType.Name(proto.trainer_spec.model_type).lower()
-        raise ValueError(f"{path} must be a BPE model. Received: {kind}.")
+        raise ValueError(f"{path} must be a BPE model. Received: {type_of(proto)}.")
     return proto, processor.id_to_piece(processor.unk_id())
 
 

@@ -48,6 +48,18 @@ class CheckpointSettings:
                 texts = (repr(v) if isinstance(v, str) else json.dumps(v) for v in values)
                 raise self.wrong(name, " or ".join(texts))
 
+    def architecture(self, known, default=None) -> str:
+        """Returns the name of the one class in `architectures`.
+
+        Args:
+            known: Names of classes.
+            default: The class if the setting is missing. `None`: the first known one.
+        """
+        named = self.get("architectures") or [default or known[0]]
+        if not isinstance(named, list) or len(named) != 1 or named[0] not in known:
+            raise self.wrong("architectures", f"one of {', '.join(known)}")
+        return named[0]
+
     def section(self, name, kind) -> "CheckpointSettings":
         """Returns the settings under a key, whose `type` must be `kind` or missing."""
         value = self.get(name)

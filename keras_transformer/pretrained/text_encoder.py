@@ -21,7 +21,6 @@ from keras_transformer.tasks.question_answering.config import SpanPredictorConfi
 from keras_transformer.tasks.question_answering.model import SpanPredictor
 from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.model import TokenClassifier
-from keras_transformer.text.tokenizers import Tokenizers
 
 NO_HEAD = (
     "the checkpoint has no head for labels of texts, so the run's head is untrained: "
@@ -87,7 +86,6 @@ class TextEncoder(Family):
         others: Ends of the names of classes whose heads are not supported; their encoders are
             read.
         heads: The kinds of heads that the family has, a dictionary such as `HEADS`.
-        base: Begins the names of the encoder's tensors in a file that has a head.
         cut: Number of rows of the table of positions that no text reaches.
         words: Name of the table of embeddings, after `base`.
         mask_head: The `MaskHead`.
@@ -97,7 +95,7 @@ class TextEncoder(Family):
         pair_layout: Name of the `PairLayout` of question and passage.
     """
 
-    classes = base = ""
+    classes = ""
     others = ()
     heads = HEADS
     cut = pad = 0
@@ -135,7 +133,6 @@ class TextEncoder(Family):
             pooler: Activation of the dense layer before the text labels. `None`: no such layer.
             **options: Options of input, encoder and head.
         """
-        tokenizer = self.tokenizer
         if self.task == "classification":
             if self.classifies_texts:
                 self.settings.check_one_label("text")
@@ -154,10 +151,7 @@ class TextEncoder(Family):
         else:
             options["labels"] = self._labels()
         fixed = {
-            "vocab_size": tokenizer.vocab_size,
-            "pad_id": tokenizer.pad_id,
-            "bos_id": tokenizer.bos_id,
-            "eos_id": tokenizer.eos_id,
+            **self.tokenizer.config_fields,
             "embedding_scale": 1.0,
             "position": "learned",
             "norm": "post",
@@ -232,9 +226,6 @@ class TextEncoder(Family):
             "normalize": self.sentences.normalize,
         }
 
-    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        return Tokenizers.of(self.tokenizer)
-
     @functools.cached_property
     def tokenizer(self) -> Any:
         """The `Tokenizer`."""
@@ -264,12 +255,6 @@ class TextEncoder(Family):
             raise self.settings.wrong("pad_token_id", rule)
         return tokenizer
 
-    @functools.cached_property
-    def prefix(self) -> str:
-        """Begins the names of the encoder's tensors; in a file without a head it is empty."""
-        based = any(name.startswith(self.base) for name in self.tensors.shapes)
-        return self.base if based else ""
-
     @property
     def classifies_texts(self) -> bool:
         """True if the checkpoint has a trained head for labels of texts."""
@@ -294,11 +279,8 @@ class TextEncoder(Family):
         """End of the name of the checkpoint's class, a key of `heads`; `None` for any other."""
         known = {self.classes + end: end for end in self.heads}
         others = [self.classes + end for end in self.others]
-        named = self.settings.get("architectures") or others[:1]
-        if not isinstance(named, list) or len(named) != 1 or named[0] not in [*known, *others]:
-            rule = f"one of {', '.join([*known, *others])}"
-            raise self.settings.wrong("architectures", rule)
-        return None if self.sentences else known.get(named[0])
+        named = self.settings.architecture([*known, *others], *others[:1])
+        return None if self.sentences else known.get(named)
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""

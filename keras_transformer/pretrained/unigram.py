@@ -12,7 +12,7 @@ from keras_transformer.pretrained.pieces import check_ids
 from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.sentencepiece_model import messages, pieces_with_scores
+from keras_transformer.text.sentencepiece_model import messages, read_model, type_of
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 VOCABULARY = "tokenizer.json"
@@ -135,15 +135,15 @@ def _tokenizer(ids, scores, spec, size, kind, steps, mask):
 def _from_model(path, form):
     """Returns the pieces of a SentencePiece model with their scores, and its normalisation."""
     try:
-        pieces, spec, kind = pieces_with_scores(path.read_bytes())
+        proto = read_model(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path}: {error}.") from error
-    if kind != "unigram":
-        raise ValueError(f"{path} must be a Unigram model. Received: {kind}.")
-    pieces = pieces[form.skip :]
+    if type_of(proto) != "unigram":
+        raise ValueError(f"{path} must be a Unigram model. Received: {type_of(proto)}.")
+    pieces = [(piece.piece, piece.score) for piece in proto.pieces[form.skip :]]
     if form.score is not None:
         pieces = [(piece, form.score(piece, score)) for piece, score in pieces]
-    return [*((name, 0.0) for name in form.first), *pieces], spec
+    return [*((name, 0.0) for name in form.first), *pieces], proto.normalizer_spec
 
 
 def unigram_of_json(content, path, unknown) -> tuple[list, Any, tuple]:

@@ -82,7 +82,7 @@ def _changes(options):
     spelled = _speller(options)
     respelled = punctuation | chinese | members(MARKS) | members((a, b) for a, b, _ in LOWERCASE)
     removed = removed.difference(SURROGATES) if options.clean_text else frozenset()
-    changes = dict.fromkeys(removed, ())
+    changes: dict[int, tuple[int, ...]] = dict.fromkeys(removed, ())
     for point in range(CODE_POINTS):
         if point in changes or point in SURROGATES:
             continue

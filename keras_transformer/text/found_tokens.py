@@ -1,4 +1,4 @@
-"""Tokens that are found in texts before words are split, in the graph."""
+"""Tokens of texts that are not made by merges: found before words are split, or whole words."""
 
 import string
 
@@ -6,6 +6,29 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.code_points import shifted
+from keras_transformer.text.ragged_rows import row_ids
+from keras_transformer.text.string_table import StringTable
+
+
+class WholeWords(StringTable):
+    """Table of the words that are one token, which also replaces their tokens by it."""
+
+    def join(self, ids, tokens) -> Tensor:
+        """Returns the tokens of words, with one token for those that this table has.
+
+        Args:
+            ids: What `look_up` returned, `[W]`.
+            tokens: Their tokens, ragged int32 `[W, (P)]`; a word with an id has at least one.
+        """
+        if not self:
+            return tokens
+        row = row_ids(tokens)  # [T]
+        lengths = tf.where(ids >= 0, tf.ones_like(tokens.row_lengths()), tokens.row_lengths())
+        ids = tf.gather(ids, row)
+        kept = (ids < 0) | (row != shifted(row, 1, -1))
+        values = tf.boolean_mask(tf.where(ids >= 0, ids, tokens.values), kept)
+        return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
 
 
 class FoundTokens:
@@ -38,9 +61,7 @@ class FoundTokens:
 
     def look_up(self, texts) -> Tensor:
         """Returns the id of each text that is a token, int32 `[N]`; -1 for the others."""
-        equal = tf.equal(tf.expand_dims(texts, 1), tf.constant(list(self.ids)))  # [N, tokens]
-        ids = tf.constant(list(self.ids.values()), tf.int32)
-        return tf.reduce_max(tf.where(equal, ids, -1), axis=1)
+        return StringTable(self.ids).look_up(texts)
 
 
 def _escaped(token):

@@ -82,8 +82,8 @@ def processor_of(model, special=()) -> Processor:
     return processor
 
 
-def pieces_of(model) -> list[Any]:
-    """Returns the pieces of a model in the order of their ids, a list of strings.
+def read_model(model) -> Any:
+    """Returns the `ModelProto` of a model.
 
     Args:
         model: The bytes of the model.
@@ -91,69 +91,25 @@ def pieces_of(model) -> list[Any]:
     Raises:
         ValueError: If `model` is not a SentencePiece model.
     """
-    return [piece.piece for piece in _read(model).pieces]
+    proto = messages.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # protobuf's DecodeError, whose module depends on the version
+        raise ValueError("not a SentencePiece model") from error
+    if not proto.pieces:
+        raise ValueError("not a SentencePiece model: it has no pieces")
+    return proto
 
 
-def pieces_with_scores(model) -> tuple[list, Any, str]:
-    """Returns the pieces of a model, its normalisation and its type.
-
-    Args:
-        model: The bytes of the model.
-
-    Returns:
-        A tuple: a list of pairs of piece and score, in the order of their ids; the
-        `NormalizerSpec`; and the type of the model, such as `"unigram"`.
-
-    Raises:
-        ValueError: If `model` is not a SentencePiece model.
-    """
-    proto = _read(model)
+def type_of(proto) -> str:
+    """Returns the type of a `ModelProto`, such as `"bpe"` or `"unigram"`."""
     spec = proto.trainer_spec
-    kind = spec.ModelType.Name(spec.model_type).lower()
-    return [(piece.piece, piece.score) for piece in proto.pieces], proto.normalizer_spec, kind
+    return spec.ModelType.Name(spec.model_type).lower()
 
 
-def training_of(model) -> tuple[str, bool, float]:
-    """Returns options with which a model was trained.
-
-    Args:
-        model: The bytes of the model.
-
-    Returns:
-        A tuple: the type of the model, such as `"bpe"` or `"unigram"`; whether digits are split
-        into pieces of their own; and the character coverage.
-
-    Raises:
-        ValueError: If `model` is not a SentencePiece model.
-    """
-    spec = _read(model).trainer_spec
-    kind = spec.ModelType.Name(spec.model_type).lower()
-    return kind, spec.split_digits, round(spec.character_coverage, 6)  # stored as float32
-
-
-def has_spaces_as_suffixes(model) -> bool:
-    """Returns whether the pieces of a model mark the end of a word instead of its beginning.
-
-    Args:
-        model: The bytes of the model.
-
-    Raises:
-        ValueError: If `model` is not a SentencePiece model.
-    """
-    return _read(model).trainer_spec.treat_whitespace_as_suffix
-
-
-def unused_pieces(model) -> dict[str, int]:
-    """Returns the ids of a model's unused pieces, which it never encodes, by piece.
-
-    Args:
-        model: The bytes of the model.
-
-    Raises:
-        ValueError: If `model` is not a SentencePiece model.
-    """
-    pieces = enumerate(_read(model).pieces)
-    return {piece.piece: number for number, piece in pieces if piece.type == UNUSED}
+def pieces_of(model) -> list[Any]:
+    """Returns the pieces of a model in the order of their ids, strings; see `read_model`."""
+    return [piece.piece for piece in read_model(model).pieces]
 
 
 def with_unused_pieces(model, pieces) -> bytes:
@@ -168,19 +124,8 @@ def with_unused_pieces(model, pieces) -> bytes:
     """
     if not pieces:
         return model
-    proto = _read(model)
+    proto = read_model(model)
     lowest = min(piece.score for piece in proto.pieces) - 1
     for piece in pieces:
         proto.pieces.add(piece=piece, score=lowest, type=UNUSED)
     return proto.SerializeToString()
-
-
-def _read(model):
-    proto = messages.ModelProto()
-    try:
-        proto.ParseFromString(model)
-    except Exception as error:  # protobuf's DecodeError, whose module depends on the version
-        raise ValueError("not a SentencePiece model") from error
-    if not proto.pieces:
-        raise ValueError("not a SentencePiece model: it has no pieces")
-    return proto

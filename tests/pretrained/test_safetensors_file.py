@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from keras_transformer.pretrained.files.safetensors_file import SafetensorsFile
+from keras_transformer.pretrained.files.safetensors_files import SafetensorsFile
 
 TENSORS = {
     "a": np.arange(6, dtype="float32").reshape(2, 3),

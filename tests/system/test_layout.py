@@ -35,7 +35,7 @@ WRAPPERS = {
     "rouge_score": {"keras_transformer/text/rouge.py"},
     "nltk": {"keras_transformer/text/rouge.py"},
     "sentencepiece": {"keras_transformer/text/sentencepiece_package.py"},
-    "safetensors": {"keras_transformer/pretrained/files/safetensors_file.py"},
+    "safetensors": {"keras_transformer/pretrained/files/safetensors_files.py"},
     "jiwer": {"keras_transformer/tasks/speech_recognition/metrics.py"},
     "soundfile": {"keras_transformer/tasks/speech_recognition/audio/files.py"},
     "sklearn": {"training/tasks/image_classification/source.py"},

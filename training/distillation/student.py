@@ -39,21 +39,15 @@ def check_student(settings, word_level=None) -> None:
             "`training.distillation_weight` has no effect without word-level targets "
             "(`--word-level`); remove it."
         )
-    if getattr(settings.data, "train_distributions", None) is not None:
-        raise SettingsError(
-            "`data.train_distributions` has no effect on a distillation, which writes its own "
-            "(`--word-level`); remove it."
-        )
-    if getattr(settings.data, "train_weights", None) is not None:
-        raise SettingsError(
-            "`data.train_weights` has no effect on a distillation, which reads every source once; "
-            "remove it."
-        )
-    if getattr(settings.data, "bidirectional", False):
-        raise SettingsError(
-            "`data.bidirectional` has no effect on a distillation, whose teachers read only the "
-            "sources; remove it."
-        )
+    for key, reason in (
+        ("train_distributions", "which writes its own (`--word-level`)"),
+        ("train_weights", "which reads every source once"),
+        ("bidirectional", "whose teachers read only the sources"),
+    ):
+        if getattr(settings.data, key, None):
+            raise SettingsError(
+                f"`data.{key}` has no effect on a distillation, {reason}; remove it."
+            )
 
 
 def student_settings(settings, section, teacher) -> "Settings":

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_transformer.checks import check_rate
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 
@@ -40,11 +41,7 @@ class ClassCrossEntropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing: float = 0.0, name: str = "loss", **kwargs: Any):
         super().__init__(name=name, **kwargs)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                "`label_smoothing` must be at least 0 and below 1. "
-                f"Received: label_smoothing={label_smoothing}."
-            )
+        check_rate("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.backends import require_tensorflow
+from keras_transformer.checks import check_rate
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
@@ -119,11 +120,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     def __init__(self, label_smoothing: float = 0.1, pad_id: int = 0, name: str = "loss"):
         require_tensorflow("the losses and metrics of this package")
         super().__init__(name=name, reduction="sum")
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                "`label_smoothing` must be at least 0 and below 1. "
-                f"Received: label_smoothing={label_smoothing}."
-            )
+        check_rate("label_smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
         self.pad_id = pad_id
 

@@ -11,8 +11,35 @@ from keras_transformer.training.losses.cross_entropy import smoothed_cross_entro
 from keras_transformer.training.losses.weights import labels_of, position_weights
 
 
+class _OfTokens(keras.metrics.Mean):
+    """Mean over all tokens except padding; see `Perplexity` for the arguments."""
+
+    def __init__(self, pad_id: int, name: str, **kwargs: Any):
+        require_tensorflow("the losses and metrics of this package")
+        super().__init__(name=name, **kwargs)
+        self.pad_id = pad_id
+
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> None:
+        labels = labels_of(y_true, y_pred)  # [B, T]
+        values = ops.cast(self.values(labels, y_pred), "float32")
+        weights = ops.cast(ops.not_equal(labels, self.pad_id), "float32")
+        if sample_weight is not None:
+            weights *= position_weights(sample_weight, weights)
+        # [B*T]: `Mean` would average each sentence.
+        super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
+
+    def values(self, labels, y_pred) -> Tensor:
+        """Returns the value of each token, [B, T]."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "pad_id": self.pad_id}
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class Perplexity(keras.metrics.Mean):
+class Perplexity(_OfTokens):
     """Perplexity per token: `exp` of the mean cross-entropy, in nats and without label smoothing.
 
     Padding does not count. Use it in `model.compile(metrics=...)` of any model with outputs
@@ -38,50 +65,24 @@ class Perplexity(keras.metrics.Mean):
     """
 
     def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs: Any):
-        require_tensorflow("the losses and metrics of this package")
-        super().__init__(name=name, **kwargs)
-        self.pad_id = pad_id
+        super().__init__(pad_id, name, **kwargs)
 
-    def update_state(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
-    ) -> None:
-        labels = labels_of(y_true, y_pred)  # [B, T]
-        losses = smoothed_cross_entropy(labels, y_pred)  # [B, T]
-        super().update_state(*_flat(losses, labels, self.pad_id, sample_weight))
+    def values(self, labels, y_pred) -> Tensor:
+        return smoothed_cross_entropy(labels, y_pred)
 
     def result(self) -> Tensor:
         return ops.exp(super().result())
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pad_id": self.pad_id}
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class TokenAccuracy(keras.metrics.Mean):
+class TokenAccuracy(_OfTokens):
     """Share of tokens for which the label has the highest logit, given the true prefix.
 
     Padding does not count. Arguments and call arguments are the same as for `Perplexity`.
     """
 
     def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs: Any):
-        require_tensorflow("the losses and metrics of this package")
-        super().__init__(name=name, **kwargs)
-        self.pad_id = pad_id
+        super().__init__(pad_id, name, **kwargs)
 
-    def update_state(
-        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
-    ) -> None:
-        labels = labels_of(y_true, y_pred)  # [B, T]
-        right = ops.argmax(y_pred, axis=-1) == ops.cast(labels, "int32")  # [B, T]
-        super().update_state(*_flat(right, labels, self.pad_id, sample_weight))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pad_id": self.pad_id}
-
-
-def _flat(values, labels, pad_id, sample_weight):
-    """Returns values and weights of all positions, [B*T]: `Mean` would average each sentence."""
-    weights = ops.cast(ops.not_equal(labels, pad_id), "float32")
-    if sample_weight is not None:
-        weights *= position_weights(sample_weight, weights)
-    return ops.reshape(ops.cast(values, "float32"), (-1,)), ops.reshape(weights, (-1,))
+    def values(self, labels, y_pred) -> Tensor:
+        return ops.argmax(y_pred, axis=-1) == ops.cast(labels, "int32")

@@ -13,8 +13,7 @@ from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
-from keras_transformer.training.settings.tables import Setting, Table
-from keras_transformer.training.settings.variant_tables import variant_tables
+from keras_transformer.training.settings.variant_tables import Setting, Table, variant_tables
 
 INTRODUCTION = """\
 # Training settings

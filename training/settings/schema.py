@@ -85,7 +85,8 @@ class Settings(Section):
         self.model.check_vectors(config, task)
         check_tuning(self, config)
         self.schedule.check_length(self.training.updates)
-        self._check_cut(task)
+        if getattr(self.data, "cut_source", False):
+            _require_two_sides(task, "`data.cut_source`")
         self._check_directions(task)
         self._check_packed(task)
         self._check_distributions()
@@ -94,21 +95,10 @@ class Settings(Section):
         task.check(self)
         return self
 
-    def _check_cut(self, task):
-        if getattr(self.data, "cut_source", False) and not task.has_two_sides:
-            raise ValueError(
-                f"`data.cut_source` needs a source and a target: {task.name} has "
-                f"{' and '.join(task.columns)}."
-            )
-
     def _check_directions(self, task):
         if not getattr(self.data, "bidirectional", False):
             return
-        if not task.has_two_sides:
-            raise ValueError(
-                f"`data.bidirectional` needs a source and a target: {task.name} has "
-                f"{' and '.join(task.columns)}."
-            )
+        _require_two_sides(task, "`data.bidirectional`")
         if not self.vocabulary.shared:
             raise ValueError(
                 "`data.bidirectional` needs one vocabulary for source and target: set "
@@ -180,11 +170,7 @@ class Settings(Section):
         given = (
             "`vocabulary.from` with two vocabularies" if taken else "`vocabulary.shared = false`"
         )
-        if not task.has_two_sides:
-            raise ValueError(
-                f"{given} needs a source and a target: {task.name} has "
-                f"{' and '.join(task.columns)}."
-            )
+        _require_two_sides(task, given)
         if self.config().head.tie == "all":
             raise ValueError(
                 f'{given} needs `model.tie = "target"` or `"none"`: source and '
@@ -210,6 +196,13 @@ class Settings(Section):
     def config(self, **data) -> Any:
         """Returns the configuration of the model; `data` are fields that the data determine."""
         return self.model.config(self.task.get(), **data)
+
+
+def _require_two_sides(task, what):
+    if not task.has_two_sides:
+        raise ValueError(
+            f"{what} needs a source and a target: {task.name} has {' and '.join(task.columns)}."
+        )
 
 
 def _unused(task):

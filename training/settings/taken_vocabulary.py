@@ -52,7 +52,7 @@ def describe(places, load) -> dict[str, Any]:
         ValueError: If the vocabulary cannot be read, or is neither a BPE nor a unigram model of
             SentencePiece.
     """
-    from keras_transformer.text.sentencepiece_model import training_of
+    from keras_transformer.text.sentencepiece_model import read_model, type_of
 
     tokenizers = read_tokenizers(places)
     if tokenizers.source.title != SENTENCEPIECE:
@@ -61,7 +61,8 @@ def describe(places, load) -> dict[str, Any]:
             f"a vocabulary of {tokenizers.source.title}, which can only be used with its weights: "
             "see `model.start_from`."
         )
-    kind, split_digits, coverage = training_of(tokenizers.source.model)
+    proto = read_model(tokenizers.source.model)
+    kind, spec = type_of(proto), proto.trainer_spec
     if kind not in ("bpe", "unigram"):
         raise ValueError(
             f"`vocabulary.from` must name a BPE or a unigram model. Received: {places[0]}, a model "
@@ -72,8 +73,8 @@ def describe(places, load) -> dict[str, Any]:
         "shared": load(config).vocabulary.shared if config.is_file() else tokenizers.shared,
         "size": tokenizers.source.vocab_size,
         "model_type": kind,
-        "split_digits": split_digits,
-        "character_coverage": coverage,
+        "split_digits": spec.split_digits,
+        "character_coverage": round(spec.character_coverage, 6),  # stored as float32
     }
 
 

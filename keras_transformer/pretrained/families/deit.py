@@ -13,7 +13,7 @@ class DeiT(ImageEncoder):
     through attention", section 4.
     """
 
-    name = model_type = "deit"
+    name, model_type, base = "deit", "deit", "deit."
     bare = "DeiTModel"
     architectures = {
         "DeiTForImageClassification": ("classifier",),

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
@@ -15,7 +16,6 @@ from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSetting
 from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
-from keras_transformer.text.tokenizers import Tokenizers
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")
 # Settings that change what a model computes, with the values that a `LanguageModel` has. A setting
@@ -49,11 +49,11 @@ class GPT2(Family):
     """
 
     name, model_type, task = "gpt2", "gpt2", "language_modelling"
-    reader, model_class = "AutoModelForCausalLM", LanguageModel
+    reader, model_class, base = "AutoModelForCausalLM", LanguageModel, "transformer."
     ignored = (r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",)
 
     def generation(self) -> Generation | None:  # noqa: D102
-        tokenizer = self._tokenizer
+        tokenizer = self.tokenizer
         # All texts end in `<|endoftext|>`, whatever ends the outputs of `generate`.
         own = CheckpointSettings({"eos_token_id": tokenizer.eos_id}, self.settings.path)
         first, further = ends_of(own, self.generation_settings, tokenizer.vocab_size)
@@ -61,21 +61,16 @@ class GPT2(Family):
         return Generation(rules=OutputRules(end_ids=tuple(further))) if further else None
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
-        settings, tokenizer = self.settings, self._tokenizer
+        settings, tokenizer = self.settings, self.tokenizer
         settings.check(EXPRESSIBLE)
-        named = settings.get("architectures") or [CLASSES[0]]
-        if not isinstance(named, list) or len(named) != 1 or named[0] not in CLASSES:
-            raise settings.wrong("architectures", f"one of {', '.join(CLASSES)}")
+        settings.architecture(CLASSES)
         for name in ("bos_token_id", "eos_token_id"):
             if settings.get(name, tokenizer.eos_id) != tokenizer.eos_id:
                 raise settings.wrong(name, f"{tokenizer.eos_id}, the id of {END}")
         width = settings.count("n_embd")
         inner = settings.get("n_inner")
         return LanguageModelConfig(
-            vocab_size=tokenizer.vocab_size,
-            pad_id=tokenizer.pad_id,
-            bos_id=tokenizer.bos_id,
-            eos_id=tokenizer.eos_id,
+            **tokenizer.config_fields,
             embedding_scale=1.0,
             num_layers=settings.count("n_layer"),
             d_model=width,
@@ -89,21 +84,18 @@ class GPT2(Family):
             position="learned",
             norm="pre",
             attention_bias=True,
-            tie="all" if is_tied(self, OUTPUT, [self._prefix + TABLE]) else "none",
+            tie="all" if is_tied(self, OUTPUT, [self.prefix + TABLE]) else "none",
             output_bias=True,
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        prefix, width = self._prefix, config.d_model
-        yield (
-            f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight",
-            (width, config.decoder.block.d_ff),
-        )
+        prefix, width, inner = self.prefix, config.d_model, config.decoder.block.d_ff
+        yield f"{prefix}h.{config.num_layers - 1}.mlp.c_fc.weight", (width, inner)
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
         yield f"{prefix}wpe.weight", (config.max_length, width)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
-        prefix, entries = self._prefix, self.settings.count("vocab_size")
+        prefix, entries = self.prefix, self.settings.count("vocab_size")
         yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
         yield Weight(f"{prefix}wpe.weight", "embedding.positions")
         for number in range(config.num_layers):
@@ -116,12 +108,9 @@ class GPT2(Family):
                 yield from _linear(f"{theirs}{name}", f"{ours}{layer}", SAME)
         yield from layers({"ln_f": "decoder.norm"}, prefix)
 
-    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        return Tokenizers.of(self._tokenizer)
-
     @functools.cached_property
-    def _tokenizer(self):
-        self.tensors.check_rows(f"{self._prefix}{TABLE}", self.settings, "vocab_size")
+    def tokenizer(self) -> Any:  # noqa: D102
+        self.tensors.check_rows(f"{self.prefix}{TABLE}", self.settings, "vocab_size")
         options = {"starts_with_bos": False, "padding": self._padding}
         return read_byte_bpe(self.folder, self.settings, SPECIAL, **options)
 
@@ -135,12 +124,6 @@ class GPT2(Family):
             raise self.settings.wrong("pad_token_id", f"the id of {by_name}, which pads texts")
         own = by_name if by_id == END else by_id
         return own if own in pieces and own != END else PADDING
-
-    @functools.cached_property
-    def _prefix(self):
-        """Begins the names of the tensors; in files of the first release it is empty."""
-        based = any(name.startswith("transformer.") for name in self.tensors.shapes)
-        return "transformer." if based else ""
 
 
 def _linear(theirs, ours, layout):

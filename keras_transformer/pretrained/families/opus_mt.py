@@ -6,28 +6,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from keras_transformer.config import TransformerConfig
-from keras_transformer.decoding.generation import Generation
 from keras_transformer.feed_forwards import Plain
-from keras_transformer.models.transformer import Transformer
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Learned, Sinusoidal, sinusoids
 from keras_transformer.pretrained.encoder_decoder import (
     BIAS,
-    BLOCKS,
     EPSILON,
-    NORMS,
     OUTPUT,
     POSITIONS,
     PROJECTIONS,
     SHARED,
     SIDES,
     TABLES,
+    EncoderDecoderFamily,
     check_sizes,
+    depths,
     sizes_and_dropout,
 )
-from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
-from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
+from keras_transformer.pretrained.generation import special_ids
+from keras_transformer.pretrained.names import Layout, Weight
 from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -53,14 +50,14 @@ PIECES, TARGET_PIECES = "vocab.json", "target_vocab.json"
 SPM = {side: f"{side}.spm" for side in SIDES.values()}
 
 
-class OpusMT(Family):
+class OpusMT(EncoderDecoderFamily):
     """A folder with `config.json`, `vocab.json` and SentencePiece models of both sides.
 
     Also read: `generation_config.json`, and `target_vocab.json` where both sides differ.
     """
 
     name, model_type, task = "opus-mt", "marian", "translation"
-    reader, model_class = "MarianMTModel", Transformer
+    reader = "MarianMTModel"
 
     def read_settings(self) -> CheckpointSettings:
         """Returns the settings that Hugging Face's classes of `model_type` "marian" read.
@@ -107,12 +104,11 @@ class OpusMT(Family):
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        depths = {"encoder": config.num_layers, "decoder": config.decoder_layers}
         rows = {"encoder": config.tokens.vocab_size, "decoder": config.output_size}
-        for side, table in TABLES.items():
-            last = f"model.{side}.layers.{depths[side] - 1}.fc1.weight"
-            yield last, (config.encoder.block.d_ff, config.d_model)
-            yield self.tensors.first_of([table, SHARED]), (rows[side], config.d_model)
+        width, inner = config.d_model, config.encoder.block.d_ff
+        for side, depth in depths(config).items():
+            yield f"model.{side}.layers.{depth - 1}.fc1.weight", (inner, width)
+            yield self.tensors.first_of([TABLES[side], SHARED]), (rows[side], width)
         if BIAS in self.tensors:
             yield BIAS, (1, config.output_size)
 
@@ -121,27 +117,14 @@ class OpusMT(Family):
         source, target = [both, both] if self._shared else [[t] for t in TABLES.values()]
         if not self._shared and SHARED in self.tensors:
             source = [*source, SHARED]
-        if config.head.tie != "none":
-            target = [*target, OUTPUT]
-        yield Weight(target if config.head.tie == "all" else source, "source_embedding.table")
-        if config.head.tie != "all":
-            yield Weight(target, "target_embedding.table")
-        if config.head.tie == "none":
-            yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
-        if config.head.output_bias:
-            yield Weight(BIAS, "logits.bias", ROW)
+        yield from self.tables(config, source, target)
         if isinstance(config.encoder.position, Learned):
             table = sinusoids(config.max_length, config.d_model, "halves")
             table = np.pad(table, ((self._first, 0), (0, 0)))
             for side, ours in SIDES.items():
                 layout = Layout(first=self._first)
                 yield Weight(POSITIONS[side], f"{ours}_embedding.positions", layout, table)
-        for side, depth in (("encoder", config.num_layers), ("decoder", config.decoder_layers)):
-            for number in range(depth):
-                yield from layers(
-                    BLOCKS[side], f"model.{side}.layers.{number}.", f"{side}.blocks.{number}."
-                )
-            yield from layers(NORMS, f"model.{side}.", f"{side}.")
+        yield from self.blocks(config)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
         folder, sizes = self.folder, (config.tokens.vocab_size, config.output_size)
@@ -163,9 +146,9 @@ class OpusMT(Family):
             ]
         )
 
-    def generation(self) -> Generation:  # noqa: D102
-        settings, (_, size) = self.generation_settings, self._vocabularies()
-        return read_generation(settings, ends_of(self.settings, settings, size), size)
+    @property
+    def output_size(self) -> int:  # noqa: D102
+        return self._vocabularies()[1]
 
     @property
     def _shared(self):

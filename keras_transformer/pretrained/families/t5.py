@@ -12,6 +12,7 @@ from keras_transformer.models.transformer import Transformer
 from keras_transformer.norms import RMSNorm
 from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.encoder_decoder import depths
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
 from keras_transformer.pretrained.names import TRANSPOSED, Weight
@@ -77,7 +78,7 @@ class T5(Family):
         inner, width = config.encoder.block.num_heads * config.encoder.block.d_k, config.d_model
         table = self.tensors.first_of([SHARED, *TABLES.values()])
         yield table, (config.tokens.vocab_size, width)
-        for side, depth in self._depths(config).items():
+        for side, depth in depths(config).items():
             bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
             yield bias, (config.encoder.position.buckets, config.encoder.block.num_heads)
             last = f"{side}.block.{depth - 1}.layer"
@@ -93,7 +94,7 @@ class T5(Family):
             yield Weight(OUTPUT, "output_layer.kernel", TRANSPOSED)
         else:
             yield Weight([*tables, OUTPUT], "source_embedding.table")
-        for side, depth in self._depths(config).items():
+        for side, depth in depths(config).items():
             first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
             yield Weight(first, f"{side}.blocks.0.self_attention.distance_bias")
             for number in range(depth):
@@ -147,9 +148,6 @@ class T5(Family):
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")
         return read_generation(settings, ends_of(self.settings, settings, size), size)
-
-    def _depths(self, config):
-        return {"encoder": config.num_layers, "decoder": config.decoder_layers}
 
     @property
     def _kind(self):

@@ -6,7 +6,7 @@ from keras_transformer.pretrained.image_encoder import ImageEncoder
 class ViT(ImageEncoder):
     """A vision transformer with one class token."""
 
-    name = model_type = "vit"
+    name, model_type, base = "vit", "vit", "vit."
     bare = "ViTModel"
     architectures = {
         "ViTForImageClassification": ("classifier",),

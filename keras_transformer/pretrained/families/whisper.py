@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 from keras_transformer.checks import is_integer
 from keras_transformer.decoding import Greedy
@@ -28,7 +29,6 @@ from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_nam
 from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.text.smaller_model import PLACEHOLDER
-from keras_transformer.text.tokenizers import Tokenizers
 
 READER = "WhisperForConditionalGeneration"
 TABLE, OUTPUT = TABLES["decoder"], "proj_out.weight"
@@ -78,8 +78,8 @@ class Whisper(Family):
     def _prompt(self):
         settings = self.generation_settings
         if lacks_names(settings, self.settings):
-            _, start = self._ids(self._tokenizer.vocab_size)
-            pieces = self._tokenizer.pieces(range(self._tokenizer.vocab_size))
+            _, start = self._ids(self.tokenizer.vocab_size)
+            pieces = self.tokenizer.pieces(range(self.tokenizer.vocab_size))
             settings = with_names(settings, pieces, start)
             if settings is not self.generation_settings:
                 self.notes.append(
@@ -93,16 +93,13 @@ class Whisper(Family):
         return None, None
 
     def config(self) -> SpeechTransformerConfig:  # noqa: D102
-        settings, tokenizer = self.settings, self._tokenizer
+        settings, tokenizer = self.settings, self.tokenizer
         named = settings.get("architectures") or [READER]
         if named != [READER]:
             raise settings.wrong("architectures", f"{READER} alone")
         check_sizes(settings)
         return SpeechTransformerConfig(
-            vocab_size=tokenizer.vocab_size,
-            pad_id=tokenizer.pad_id,
-            bos_id=tokenizer.bos_id,
-            eos_id=tokenizer.eos_id,
+            **tokenizer.config_fields,
             **{**sizes_and_dropout(settings, "max_target_positions"), "embedding_scale": 1.0},
             norm="pre",
             normalization=LayerNorm(EPSILON),
@@ -169,11 +166,8 @@ class Whisper(Family):
                 yield from layers(BLOCKS[side], theirs, ours)
             yield from layers(NORMS, f"model.{side}.", f"{side}.")
 
-    def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        return Tokenizers.of(self._tokenizer)
-
     @functools.cached_property
-    def _tokenizer(self):
+    def tokenizer(self) -> Any:  # noqa: D102
         self.tensors.check_rows(TABLE, self.settings, "vocab_size")
         return read_byte_bpe(
             self.folder,
@@ -208,7 +202,7 @@ class Whisper(Family):
         return [*(p for p in pieces[:end] if PLACEHOLDER.fullmatch(p)), *pieces[end:]]
 
     def generation(self) -> Generation:  # noqa: D102
-        settings, size = self.generation_settings, self._tokenizer.vocab_size
+        settings, size = self.generation_settings, self.tokenizer.vocab_size
         ends, _ = self._ids(size)
         own = read_generation(settings, ends, size, CARRIED)
         prompt = {**self._prompt.rules(), **self._silence(size)}
@@ -237,7 +231,7 @@ class Whisper(Family):
 
     def _silence(self, size):
         """Returns fields of `OutputRules` about silence: a token and the thresholds of OpenAI."""
-        settings, pieces = self.generation_settings, self._tokenizer.pieces(range(size))
+        settings, pieces = self.generation_settings, self.tokenizer.pieces(range(size))
         names = [piece for piece in PADDING if piece in pieces]
         if not names:
             return {}
@@ -255,7 +249,7 @@ class Whisper(Family):
     def _check_names(self):
         """Requires that languages and tasks are the tokens by whose names they are chosen."""
         names = self._prompt.names
-        if self._tokenizer.pieces(names.values()) != [f"<|{name}|>" for name in names]:
+        if self.tokenizer.pieces(names.values()) != [f"<|{name}|>" for name in names]:
             rule = "ids that have these names in the vocabulary, like `task_to_id`"
             raise self.generation_settings.wrong("lang_to_id", rule)
 

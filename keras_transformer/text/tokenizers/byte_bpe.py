@@ -28,13 +28,12 @@ from keras_transformer.text.byte_vocabulary import (
     split_words,
 )
 from keras_transformer.text.code_points import decode_with_places
-from keras_transformer.text.found_tokens import FoundTokens
+from keras_transformer.text.found_tokens import FoundTokens, WholeWords
 from keras_transformer.text.nfc import code_points as nfc_code_points
 from keras_transformer.text.nfc import nfc
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
-from keras_transformer.text.whole_words import WholeWords
 
 FILE = ".bpe.json"
 NORMALIZATIONS = {"nfc": nfc}

@@ -20,16 +20,17 @@ from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import (
+    UNUSED,
     Processor,
-    has_spaces_as_suffixes,
     processor_of,
+    read_model,
     with_table,
 )
 from keras_transformer.text.sentencepiece_package import sentencepiece
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
+from keras_transformer.text.string_table import StringTable
 from keras_transformer.text.text_steps import PREFIXES, TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
-from keras_transformer.text.unknown_pieces import UnknownPieces
 from keras_transformer.text.white_space import words_of
 
 BEGIN = "\u2581"  # begins a piece that follows a space
@@ -84,7 +85,7 @@ class SentencePieceTokenizer(Tokenizer):
             self.starts_with_bos = table.starts_with_bos
         # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
         self._table = lambda: table
-        unknown = UnknownPieces({}, -1) if table is None else UnknownPieces.of(model, table)
+        unknown = StringTable({} if table is None else _unused_ids(model, table), exact=False)
         self._unknown = lambda: unknown
         source = processor if table is None else table
         for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
@@ -212,7 +213,9 @@ class SentencePieceTokenizer(Tokenizer):
         in_affected = tf.gather(affected, row_ids(ids))  # [number of ids]
         texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, in_affected))
         places = tf.where(unknown.values)
-        values = tf.tensor_scatter_nd_update(ids.values, places, self._unknown().look_up(texts))
+        numbers = self._unknown().look_up(texts)
+        numbers = tf.where(numbers < 0, self.unk_id, numbers)
+        values = tf.tensor_scatter_nd_update(ids.values, places, numbers)
         return ids.with_values(values)
 
     def _ids(self):
@@ -273,7 +276,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.table is None:
             return processor.encode(strings, **options)
         rows = processor.encode(strings, out_type=str, **options)
-        ids, unknown = self._ids(), self._unknown().ids
+        ids, unknown = self._ids(), self._unknown().numbers
         known = {processor.id_to_piece(place): number for place, number in enumerate(ids)}
         return [
             [*code, *(unknown.get(piece, known.get(piece, self.unk_id)) for piece in row)]
@@ -295,7 +298,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [piece.replace(BEGIN, "") for piece in super().words()]
 
     def begins_words(self) -> list[bool] | None:  # noqa: D102
-        if has_spaces_as_suffixes(self.model):
+        if read_model(self.model).trainer_spec.treat_whitespace_as_suffix:
             return None
         return [piece.startswith(BEGIN) for piece in self.pieces(range(self.vocab_size))]
 
@@ -332,6 +335,16 @@ class SentencePieceTokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "SentencePieceTokenizer":  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
+
+
+def _unused_ids(model, table):
+    """Returns the model's ids of pieces that SentencePiece has and cannot encode.
+
+    It turns each run of characters that it does not know into one unknown piece. The vocabulary of
+    a model may still have an id for that text, such as a letter of the other language.
+    """
+    pairs = zip(read_model(model).pieces, table.ids, strict=True)
+    return {piece.piece: number for piece, number in pairs if piece.type == UNUSED and number >= 0}
 
 
 def _mask_of(processor):

@@ -51,6 +51,11 @@ class Tokenizer(tf.Module):
         return None if self.mask_id is None else self.pieces([self.mask_id])[0]
 
     @property
+    def config_fields(self) -> dict[str, int]:
+        """The fields of a model's configuration that a vocabulary determines, by name."""
+        return {name: getattr(self, name) for name in ("vocab_size", "pad_id", "bos_id", "eos_id")}
+
+    @property
     def bytes_per_token(self) -> int:
         """Maximum number of bytes of a text that become one token.
 

@@ -14,7 +14,7 @@ from keras_transformer import TextGenerator, Translator
 from keras_transformer.cli import main as command_line
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert.batch_rows import require_rows_as_alone
+from keras_transformer.export.litert.check import require_rows_as_alone
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.plan import TOKENS, answer_cost, plan, search_cost

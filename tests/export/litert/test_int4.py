@@ -22,8 +22,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.compact import store_once
 from keras_transformer.export.litert.engines import load_interpreter
-from keras_transformer.export.litert.int4 import in_int4, store_in_int4
-from keras_transformer.export.litert.int4_rows import Int4Rows
+from keras_transformer.export.litert.int4 import Int4Rows, in_int4, store_in_int4
 from keras_transformer.export.litert.packed import FixedSignature, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.parity import copy_model
