@@ -127,7 +127,7 @@ def _session(name, settings, output, console):
     if MODELS[name] is not None:
         ours = Run(output / f"{OURS}-{settings.training.seed}")
         run.write_tokenizers(ours.load_tokenizers())
-        fields = {**data.facts(), **task.survey(data.rows("train")).fields}
+        fields = {**data.metadata(), **task.survey(data.rows("train")).fields}
         config = model_config(settings, run.load_tokenizers(), **fields)
         make_model = functools.partial(MODELS[name].make, config, _units(MODELS[name], config))
     workers = Workers(tf.distribute.get_strategy())

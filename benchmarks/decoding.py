@@ -228,8 +228,8 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
         for name in peers:
             peer = PEERS[name]
             workers[name] = stack.enter_context(start(name, peer.module, **peer.options))
-        check_lengths({name: workers[name].facts["tokens"] for name in peers}, case.length)
-        tokens = {name: workers[name].facts["tokens"] for name in peers}
+        check_lengths({name: workers[name].metadata["tokens"] for name in peers}, case.length)
+        tokens = {name: workers[name].metadata["tokens"] for name in peers}
         agreement = {}
         for group in ([name for name in peers if name not in SSRU], sorted(SSRU & {*peers})):
             if group:
@@ -239,9 +239,9 @@ def compare(report, model, case, folder, peers, cores, repeats, seconds):
             calls[name] = max(1, round(seconds / workers[name].run(1)["seconds"]))
         runs = interleave(workers, calls, repeats, limits)
     times = seconds_per_call(runs, calls, cores)
-    facts = {name: worker.facts for name, worker in workers.items()}
-    add_limits(report, model, case, times, facts)
-    threads = {name: facts[name].get("threads") for name in peers}
+    metadata = {name: worker.metadata for name, worker in workers.items()}
+    add_limits(report, model, case, times, metadata)
+    threads = {name: metadata[name].get("threads") for name in peers}
     add_peers(report, model, case, {name: times[name] for name in peers}, agreement, threads)
 
 

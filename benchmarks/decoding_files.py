@@ -18,12 +18,12 @@ SENTENCES = 4  # to check an export with; few, because the weights are random
 class Files:
     """Result of `make` in a worker with nothing to run."""
 
-    def __init__(self, facts):
-        self.facts = facts
+    def __init__(self, metadata):
+        self.metadata = metadata
 
 
 def make(order):
-    """Writes the weights and a run; the number of parameters is among the facts."""
+    """Writes the weights and a run; the number of parameters is among the metadata."""
     from keras_transformer.tasks.run import Run
 
     model, folder = Model(**order["model"]), pathlib.Path(order["folder"])

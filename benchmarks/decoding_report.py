@@ -5,10 +5,10 @@ import rich.table
 from measurements import spread
 
 
-def add_limits(report, model, case, times, facts):
+def add_limits(report, model, case, times, metadata):
     """Adds the speed limits of the machine, and the shortest possible time of a call."""
-    flops = spread([facts["products"]["flops"] / seconds for seconds in times["products"]])
-    memory = spread([facts["memory"]["bytes"] / seconds for seconds in times["memory"]])
+    flops = spread([metadata["products"]["flops"] / seconds for seconds in times["products"]])
+    memory = spread([metadata["memory"]["bytes"] / seconds for seconds in times["memory"]])
     report["limits"].append(
         {
             **columns(model, case), "flops_per_second": flops, "bytes_per_second": memory,

@@ -29,7 +29,7 @@ def make(order):
 class Written:
     """Result of `make`: nothing to run."""
 
-    facts = {}
+    metadata = {}
 
 
 def path_of(folder, kind, how):

@@ -25,8 +25,8 @@ def add_peers(report, encoder, case, workers, runs, steps, errors):
                 "seconds": spread(times[name]),
                 "wall_seconds": spread([run["seconds"] / calls[name] for run in runs[name]]),
                 "rival": best, "ratio": spread(ratios) if ratios else None,
-                "error": errors[name], "bytes": worker.facts["bytes"],
-                "first_seconds": worker.facts["first_seconds"],
+                "error": errors[name], "bytes": worker.metadata["bytes"],
+                "first_seconds": worker.metadata["first_seconds"],
                 "peak_bytes": max(run["peak_bytes"] for run in runs[name]),
             }
         )  # fmt: skip

@@ -168,9 +168,9 @@ def compare(report, encoder, cases, folder, peers, repeats, seconds, python):
             begin = time.perf_counter()
             worker = Worker(name, PEERS[peer].module, order, 1, python_of(peer, python))
             workers[name] = stack.enter_context(worker)
-            worker.facts["first_seconds"] = time.perf_counter() - begin
+            worker.metadata["first_seconds"] = time.perf_counter() - begin
             place = folder / CHECKPOINT if kind == CHECKPOINT else path_of(folder, kind, how)
-            worker.facts["bytes"] = size_of(place)
+            worker.metadata["bytes"] = size_of(place)
         for case in cases:
             print(f"{encoder.name}, {case.title}", flush=True)
             here = {name: worker for name, worker in workers.items() if able(name, case)}

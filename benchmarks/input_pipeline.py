@@ -64,8 +64,9 @@ class InputPipeline:
         batch_tokens: See `Corpus.batches`.
 
     Attributes:
-        facts: `pairs`, their number; `padding`, its fraction of all positions; `tokenize_seconds`,
-            spent once, at the start of training; `target_tokens`, without padding.
+        metadata: `pairs`, their number; `padding`, its fraction of all positions;
+            `tokenize_seconds`, spent once, at the start of training; `target_tokens`, without
+            padding.
     """
 
     def __init__(self, data, vocabulary_size, batch_tokens):
@@ -77,7 +78,7 @@ class InputPipeline:
         self._corpus = Corpus.from_rows(pairs, training, data.max_length)
         self._batch_tokens = batch_tokens
         self._epoch = 0
-        self.facts = {
+        self.metadata = {
             "pairs": self._corpus.size,
             "target_tokens": self._corpus.tokens[1],
             "padding": self._corpus.padding(batch_tokens),
@@ -106,5 +107,5 @@ def make(order):
     corpus = choose(order["corpus"])
     with tempfile.TemporaryDirectory() as folder:  # the corpus is in memory afterwards
         pipeline = InputPipeline(*settings(corpus, folder), order["batch_tokens"])
-    pipeline.facts["corpus"] = corpus
+    pipeline.metadata["corpus"] = corpus
     return pipeline

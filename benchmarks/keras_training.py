@@ -19,7 +19,7 @@ class KerasTraining:
         task: A `Task`.
 
     Attributes:
-        facts: `parameters`, their number.
+        metadata: `parameters`, their number.
     """
 
     def __init__(self, model, task):
@@ -30,7 +30,7 @@ class KerasTraining:
         model.make_train_function()
         self._step = model.train_function
         weights = model.trainable_weights
-        self.facts = {"parameters": sum(math.prod(weight.shape) for weight in weights)}
+        self.metadata = {"parameters": sum(math.prod(weight.shape) for weight in weights)}
 
     def run(self, steps):
         """Trains `steps` steps; returns the mean of their losses."""

@@ -12,7 +12,7 @@ class MatrixProduct:
         dtype = tf.bfloat16 if precision == "mixed_bfloat16" else tf.float32
         left, right = (tf.cast(tf.random.normal((SIZE, SIZE)), dtype) for _ in range(2))
         right /= SIZE**0.5
-        self.facts = {"flops": 2 * SIZE**3}
+        self.metadata = {"flops": 2 * SIZE**3}
         self._left, self._right = left, right
         self._multiply = tf.function(lambda left, right: tf.matmul(left, right))
 

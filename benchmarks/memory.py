@@ -21,7 +21,7 @@ class Reading:
         self._read = min(
             (np.max, self._product), key=lambda read: shortest(lambda: read(self._numbers))
         )
-        self.facts = {"bytes": self._numbers.nbytes}
+        self.metadata = {"bytes": self._numbers.nbytes}
 
     @staticmethod
     def _product(numbers):

@@ -19,7 +19,7 @@ class Timed:
     """Measures the processor time of another object's steps."""
 
     def __init__(self, measured):
-        self._measured, self.facts = measured, measured.facts
+        self._measured, self.metadata = measured, measured.metadata
 
     def run(self, steps):
         """Runs `steps` steps; returns their processor time in seconds."""
@@ -45,7 +45,7 @@ class Translating:
         )
         source[:, -1] = EOS_ID
         self._source = tf.constant(source)
-        self.facts = {"parameters": model.count_params()}
+        self.metadata = {"parameters": model.count_params()}
 
     def run(self, steps):
         """Translates the sentence `steps` times."""

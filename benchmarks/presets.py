@@ -41,8 +41,8 @@ def measure(preset, phase, vocab_size, precision):
         worker.run(1)  # traces the graph
         done = worker.run(STEPS[phase])
         return {
-            "parameters": worker.facts["parameters"],
-            "peak_bytes": done["peak_bytes"] - worker.facts["start_bytes"],
+            "parameters": worker.metadata["parameters"],
+            "peak_bytes": done["peak_bytes"] - worker.metadata["start_bytes"],
             "seconds": done["processor_seconds"] / STEPS[phase],
         }
 

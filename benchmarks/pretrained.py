@@ -315,7 +315,7 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
             worker = Worker(name, PEERS[name].module, order, cores, peers[name])
             first[name] = time.perf_counter() - begin
             workers[name] = stack.enter_context(worker)
-        tokens = {name: worker.facts["tokens"] for name, worker in workers.items()}
+        tokens = {name: worker.metadata["tokens"] for name, worker in workers.items()}
         check_lengths(tokens, shape.checked_length)
         agreement = compare_tokens(tokens, INEXACT)
         calls = {

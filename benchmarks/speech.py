@@ -143,9 +143,9 @@ def compare(report, speech, folder, peers, python, cores, repeats):
             own = python if peer.install == THERE else sys.executable
             begin = time.perf_counter()
             worker = stack.enter_context(Worker(name, peer.module, order, cores, own))
-            worker.facts["first_seconds"] = time.perf_counter() - begin
-            worker.facts["bytes"] = size_of(path_of(folder, *peer.files))
-            workers[name], tokens[name] = worker, worker.facts["tokens"]
+            worker.metadata["first_seconds"] = time.perf_counter() - begin
+            worker.metadata["bytes"] = size_of(path_of(folder, *peer.files))
+            workers[name], tokens[name] = worker, worker.metadata["tokens"]
         check_outputs(tokens, speech.tokens)
         agreement = compare_tokens(tokens, INEXACT)
         runs = interleave(workers, dict.fromkeys(peers, 1), repeats, ())

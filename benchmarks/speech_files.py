@@ -27,7 +27,7 @@ SCALES = whisper_checkpoint.Scales(
 class Written:
     """Result of `make`: nothing to run."""
 
-    facts = {}
+    metadata = {}
 
 
 def make(order):

@@ -21,8 +21,8 @@ def add_peers(report, speech, cores, workers, runs, agreement):
                 "wall_seconds": spread([run["seconds"] for run in runs[name]]),
                 "processor_seconds": spread([run["processor_seconds"] for run in runs[name]]),
                 "rival": best, "ratio": spread(ratios) if ratios else None,
-                "agreement": agreement[name], "bytes": worker.facts["bytes"],
-                "first_seconds": worker.facts["first_seconds"],
+                "agreement": agreement[name], "bytes": worker.metadata["bytes"],
+                "first_seconds": worker.metadata["first_seconds"],
                 "peak_bytes": max(run["peak_bytes"] for run in runs[name]),
             }
         )  # fmt: skip

@@ -145,8 +145,8 @@ def measure(report, student, cases, engines, repeats, seconds, bergamot):
             "package": str(bergamot["bergamot_package"]),
         }  # fmt: skip
         with Worker("the run", "student_parts.files", order, 1) as worker:
-            expected = worker.facts["tokens"]
-            report["candidates"] = worker.facts["candidates"]
+            expected = worker.metadata["tokens"]
+            report["candidates"] = worker.metadata["candidates"]
         kinds = dict.fromkeys(kind for name in engines for kind in ENGINES[name].files)
         restricted = sorted({case["shortlist"] for case in cases})
         for command in commands(student, folder, kinds, restricted, batches):
@@ -177,7 +177,8 @@ def compare(report, student, case, expected, engines, order, pythons, times):
             python = pythons.get(name, sys.executable)
             worker = Worker(name, engine.module, whole, 1, python)
             workers[name] = stack.enter_context(worker)
-        check_lengths({name: worker.facts["tokens"] for name, worker in workers.items()}, student)
+        tokens = {name: worker.metadata["tokens"] for name, worker in workers.items()}
+        check_lengths(tokens, student)
         calls = {
             name: max(1, round(seconds / worker.run(1)["seconds"]))
             for name, worker in workers.items()
@@ -187,7 +188,7 @@ def compare(report, student, case, expected, engines, order, pythons, times):
         name: {
             "seconds": [run["seconds"] / calls[name] for run in runs[name]],
             "peak_bytes": peak(runs[name]), "files": files[name],
-            "agreement": agreement(workers[name].facts["tokens"], expected),
+            "agreement": agreement(workers[name].metadata["tokens"], expected),
         }
         for name in engines
     }  # fmt: skip

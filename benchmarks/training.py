@@ -117,14 +117,14 @@ def compare(report, task, precision, peers, cores, repeats, steps):
             workers[name] = start(name, PEERS[name].module)
             losses[name] = [workers[name].run(1)["loss"] for _ in range(WARM_UP)]
             check_learning(name, losses[name])
-        check_parameters({name: worker.facts["parameters"] for name, worker in workers.items()})
+        check_parameters({name: worker.metadata["parameters"] for name, worker in workers.items()})
         runs = interleave(
             {"limit": limit, **workers},
             {"limit": PRODUCTS, **dict.fromkeys(workers, steps)},
             repeats,
             limits=("limit",),
         )
-    flops = spread([PRODUCTS * limit.facts["flops"] / run["seconds"] for run in runs["limit"]])
+    flops = spread([PRODUCTS * limit.metadata["flops"] / run["seconds"] for run in runs["limit"]])
     needed = task.training_flops(task.real_share)
     report["limits"].append(
         {
@@ -139,16 +139,16 @@ def compare(report, task, precision, peers, cores, repeats, steps):
     for name, worker in workers.items():
         peak = runs[name][-1]["peak_bytes"]
         speed = spread(speeds[name])
-        own_flops = task.training_flops(worker.facts.get("logits_share", 1.0))
+        own_flops = task.training_flops(worker.metadata.get("logits_share", 1.0))
         report["training"].append(
             {
                 "size": task.size, "precision": precision, "peer": name,
-                "parameters": worker.facts["parameters"],
+                "parameters": worker.metadata["parameters"],
                 "tokens_per_second": speed,
                 "share_of_limit": speed["median"] * own_flops / flops["median"],
                 "peak_bytes": peak,
                 # The memory of the imported libraries does not depend on the batch.
-                "bytes_per_token": (peak - worker.facts["start_bytes"]) / task.places,
+                "bytes_per_token": (peak - worker.metadata["start_bytes"]) / task.places,
                 "losses": [*losses[name], *(run["loss"] for run in runs[name])],
             }
         )  # fmt: skip
@@ -176,7 +176,7 @@ def measure_input(report, corpus, cores, repeats):
         runs = [worker.run(1) for _ in range(repeats)]
     speed = spread([run["places"] / run["seconds"] for run in runs])
     report["input"] = {
-        **{name: worker.facts[name] for name in
+        **{name: worker.metadata[name] for name in
            ("corpus", "pairs", "target_tokens", "padding", "tokenize_seconds")},
         "tokens_per_second": speed,
         "share_of_training_step": [

@@ -23,7 +23,7 @@ def main():
     module = importlib.import_module(first["module"])
     start = peak_bytes()
     measured = module.make(first["order"])
-    answer(start_bytes=start, **measured.facts)
+    answer(start_bytes=start, **measured.metadata)
     for line in sys.stdin:
         steps = json.loads(line)["steps"]
         begin, begin_processor = time.perf_counter(), time.process_time()

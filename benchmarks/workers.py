@@ -42,14 +42,14 @@ class Worker:
 
     Args:
         name: Name for error messages.
-        module: Module in this folder whose `make(order)` returns an object with `facts`, a
+        module: Module in this folder whose `make(order)` returns an object with `metadata`, a
             dictionary, and `run(steps)`, which returns a dictionary of results.
         order: Argument of `make`, a dictionary of plain values.
         cores: Number of processors to pin the process to, and of its threads.
         python: Path of the Python interpreter.
 
     Attributes:
-        facts: The object's facts, and `start_bytes`, the memory of the process before `make`.
+        metadata: The object's metadata, and `start_bytes`, the memory of the process before `make`.
 
     Raises:
         BenchmarkError: If the process ends by itself.
@@ -68,7 +68,7 @@ class Worker:
         )
         first = {"module": module, "order": order, "cpus": processors(cores)}
         try:
-            self.facts = self._ask(first)
+            self.metadata = self._ask(first)
         except BaseException:
             self.close()
             raise

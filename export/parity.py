@@ -136,7 +136,7 @@ def shortened(text) -> str:
 
 
 def _shown(translation):
-    return translation.text + (" [source cut]" if translation.truncated else "")
+    return translation.text + (" [source truncated]" if translation.truncated else "")
 
 
 def _token_agreement(expected, exported, tokenizer):

@@ -95,7 +95,7 @@ class Browser:
         return self.evaluate(
             """({
             text: document.getElementById("target").textContent,
-            cut: !document.getElementById("cut").hidden,
+            truncated: !document.getElementById("truncated").hidden,
             attention: !document.getElementById("attention").hidden,
             })"""
         )

@@ -44,19 +44,19 @@ def is_surveyed(stores, task, data) -> bool:
     return stores.recall(_survey_key(task, data)) is not None
 
 
-def take_survey(stores, task, data, facts) -> Survey:
+def take_survey(stores, task, data, metadata) -> Survey:
     """Returns the `Survey` of the training split, which is read only on the first call.
 
     Args:
         stores: The `Stores` of the run, which keep the survey.
         task: The `Task`.
         data: The `Source`.
-        facts: Fields of the model's configuration that the source determines, a dictionary.
+        metadata: Fields of the model's configuration that the source determines, a dictionary.
     """
     key = _survey_key(task, data)
     known = stores.recall(key)
     if known is None:
-        survey = task.survey(data.rows("train"), facts)
+        survey = task.survey(data.rows("train"), metadata)
         survey = survey._replace(sentences=(*_left_out(data), *survey.sentences))
         stores.remember(key, {"fields": survey.fields, "sentences": survey.sentences})
         return survey

@@ -63,10 +63,10 @@ class Session:
         self.console = console
         self.data = data
         self.task = settings.task.get()
-        facts = data.facts()
+        metadata = data.metadata()
         stores = stores_of(run, settings, console)
-        survey = workers.chief_first(lambda: take_survey(stores, self.task, data, facts))
-        self.fields = {**facts, **survey.fields}
+        survey = workers.chief_first(lambda: take_survey(stores, self.task, data, metadata))
+        self.fields = {**metadata, **survey.fields}
         vocabulary_of = start if workers.is_chief else None  # the others read the chief's files
         tokenizers = workers.chief_first(
             lambda: take_tokenizers(run, settings, data, console, vocabulary_of)
@@ -135,10 +135,10 @@ class Session:
         if state is None:
             self._begin()
             return
-        if state["corpus"] != self._corpus_facts():
+        if state["corpus"] != self._corpus_metadata():
             raise ValueError(
                 f"the training data of {self.run.path} have changed since training began: "
-                f"{state['corpus']} then, {self._corpus_facts()} now (examples, tokens of each "
+                f"{state['corpus']} then, {self._corpus_metadata()} now (examples, tokens of each "
                 "text, checksum). Restore them or choose another folder."
             )
         self.update, self.seconds = state["update"], state["seconds"]
@@ -169,7 +169,7 @@ class Session:
             return
         start = self.start or Start(self.settings, load_settings)
         copied = start.give_weights(self.learner.model)
-        self.lineage, self.start = start.facts, None
+        self.lineage, self.start = start.metadata, None
         for line in start.describe(copied):
             say(self.console, line)
 
@@ -250,7 +250,7 @@ class Session:
             )
             raise KeyboardInterrupt(*[signal] if signal else [])
 
-    def _corpus_facts(self):
+    def _corpus_metadata(self):
         corpus = self.corpus
         return [corpus.size, *corpus.tokens, corpus.fingerprint]
 
@@ -289,7 +289,7 @@ class Session:
             state = {
                 "update": update,
                 "seconds": seconds,
-                "corpus": self._corpus_facts(),
+                "corpus": self._corpus_metadata(),
                 "validation": self.validation,
                 "validated": self.validated,
                 "best": self.best.state(),

@@ -130,7 +130,7 @@ class KerasHub:
             search, input_signature=[spec], jit_compile=jit_compile, autograph=False
         )
         self._sources = tf.constant(sources)
-        self.facts = {"tokens": without_end(self._search(self._sources).numpy().tolist())}
+        self.metadata = {"tokens": without_end(self._search(self._sources).numpy().tolist())}
 
     def run(self, steps):
         """Decodes the batch `steps` times."""

@@ -56,7 +56,7 @@ class Generating:
     def __init__(self, model, sources, options):
         self._model, self._options = model, options
         self._sources = torch.from_numpy(sources).long()
-        self.facts = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # without the start
+        self.metadata = {"tokens": without_end(self._tokens()[:, 1:].tolist())}  # without the start
 
     @torch.inference_mode()
     def _tokens(self):

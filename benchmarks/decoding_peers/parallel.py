@@ -30,7 +30,7 @@ class Parts:
     def __init__(self, decoders, rows, parts, threads):
         self._decoders = decoders
         self._pool = concurrent.futures.ThreadPoolExecutor(len(decoders))
-        self.facts = {
+        self.metadata = {
             "tokens": [row for output in self._decode() for row in rows(output)],
             "threads": {"parts": parts, "each": threads},
         }

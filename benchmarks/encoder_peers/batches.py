@@ -21,7 +21,7 @@ class Batches:
         self._batches = [[padded(rows) for rows in case.groups(encoder)] for case in self._cases]
         self._checked = [case.checked(encoder) for case in self._cases]
         # The first answer, for its time; others follow on request.
-        self.facts = {"outputs": self._outputs(0)}
+        self.metadata = {"outputs": self._outputs(0)}
 
     def _outputs(self, number):
         return self._answer(*padded(*self._checked[number])).tolist()

@@ -35,5 +35,5 @@ def make(order):
     learner.optimizer.build(learner.trainable_variables)
     training = KerasTraining(learner, task)
     # Logits of padding are not computed, except in an update compiled by XLA.
-    training.facts["logits_share"] = 1.0 if task.jit_compile else task.real_share
+    training.metadata["logits_share"] = 1.0 if task.jit_compile else task.real_share
     return training

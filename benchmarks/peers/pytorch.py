@@ -68,7 +68,9 @@ class Training:
         self._optimizer = torch.optim.Adam(
             self.model.parameters(), task.learning_rate, (0.9, 0.98), 1e-9, fused=True
         )
-        self.facts = {"parameters": sum(parameter.numel() for parameter in self.model.parameters())}
+        self.metadata = {
+            "parameters": sum(parameter.numel() for parameter in self.model.parameters())
+        }
 
     def run(self, steps):
         """Trains `steps` steps; returns the mean of their losses."""

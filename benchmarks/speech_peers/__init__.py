@@ -17,7 +17,7 @@ class Transcriber:
 
     def __init__(self, transcribe, rows):
         self._transcribe = transcribe
-        self.facts = {"tokens": rows(transcribe())}
+        self.metadata = {"tokens": rows(transcribe())}
 
     def run(self, steps):
         """Transcribes the recording `steps` times."""

@@ -42,7 +42,9 @@ class Bergamot:
         self._options = library.ResponseOptions(
             qualityScores=False, alignment=False, HTML=False, sentenceMappings=False
         )
-        self.facts = {"tokens": [[int(word) for word in text.split()] for text in self._answer()]}
+        self.metadata = {
+            "tokens": [[int(word) for word in text.split()] for text in self._answer()]
+        }
 
     def _answer(self):
         texts = self._library.VectorString(self._texts)

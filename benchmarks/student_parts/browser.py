@@ -40,7 +40,7 @@ def missing():
 def make(order):
     """Opens the page and loads the engine."""
     page = Page(order, sentences(Student(**order["student"]), order["batch"]))
-    page.facts = {"tokens": [tokens_of(text) for text in page.answers]}
+    page.metadata = {"tokens": [tokens_of(text) for text in page.answers]}
     return page
 
 

@@ -22,7 +22,7 @@ MODEL, LEXICON = "model.intgemm.alphas.bin", "lex.s2t.bin"
 
 
 def make(order):
-    """Writes a run and a shortlist; the float32 outputs are among the facts."""
+    """Writes a run and a shortlist; the float32 outputs are among the metadata."""
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
     from keras_transformer.text.shortlist import Shortlist
@@ -38,16 +38,16 @@ def make(order):
     shortlist.write(folder / SHORTLIST)
     for name, count in ((LINES, SENTENCES), (SHOWN, CALIBRATION)):
         (folder / name).write_text("".join(f"{text}\n" for text in sentences(student, count)))
-    translator, facts = open_run(run.path), {"tokens": {}, "candidates": {}}
+    translator, metadata = open_run(run.path), {"tokens": {}, "candidates": {}}
     batches = order["batches"]
     for restricted in (False, True):
         chosen = translator.with_shortlist(shortlist) if restricted else translator
         texts = [output.text for output in chosen.answer_batch(sentences(student, max(batches)))]
-        facts["tokens"][str(restricted)] = [tokens_of(text) for text in texts]
+        metadata["tokens"][str(restricted)] = [tokens_of(text) for text in texts]
     for batch in batches:
         found = shortlist.candidates(student.sources(batch), shared=True)
-        facts["candidates"][str(batch)] = len(found)
-    return Files(facts)
+        metadata["candidates"][str(batch)] = len(found)
+    return Files(metadata)
 
 
 def commands(student, folder, kinds, restricted, batches):

@@ -37,7 +37,7 @@ class LiteRT:
         best = min(fitting, key=lambda signature: signature["source_length"])
         self._shape = len(texts), best["source_length"]
         self._search = self._interpreter.get_signature_runner(best["name"])
-        self.facts = {"tokens": [tokens_of(text) for text in self._translate()]}
+        self.metadata = {"tokens": [tokens_of(text) for text in self._translate()]}
 
     def _encode(self):
         return [ids + [self._end] for ids in self._vocabulary.encode(self._texts)]

@@ -4,7 +4,7 @@ import { beginningOf, encodeText, framed, loadModel, runRows } from "./model.js"
 
 const WORDS = /[^ \t\n\v\f\r]+/g; // between ASCII white space, as in the Python package
 const TASKS = ["classification", "token_classification"];
-const OUTSIDE = "O"; // label of words that were cut
+const OUTSIDE = "O"; // label of words that were truncated
 
 export class Classifier {
   /**
@@ -29,24 +29,24 @@ export class Classifier {
     }
   }
 
-  /** Returns the most probable `label` of a text, its `probability`, all of them, and `cut`. */
+  /** Returns the most probable `label` of a text, its `probability`, all of them, and `truncated`. */
   async classify(text) {
     this.check("classification");
-    const { tokens, cut } = encodeText(this.vocabulary, text, this.file.metadata);
-    return { ...this.choose(await this.run(tokens)), cut };
+    const { tokens, truncated } = encodeText(this.vocabulary, text, this.file.metadata);
+    return { ...this.choose(await this.run(tokens)), truncated };
   }
 
   /**
    * Returns the words of a text, `{ word, begin, end, label, probability }` each with its offsets in
-   * the text, and `cut`. Words beyond the model's limit have the label "O" and the probability 0.
+   * the text, and `truncated`. Words beyond the model's limit have the label "O" and the probability 0.
    */
   async label(text) {
     this.check("token_classification");
-    const { words, tokens, cut } = this.encodeWords(text);
+    const { words, tokens, truncated } = this.encodeWords(text);
     const probabilities = await this.run(tokens);
     const { labels } = this.file.metadata;
     return {
-      cut,
+      truncated,
       words: words.map(({ first, ...word }) => {
         if (first >= tokens.length - 1) return { ...word, label: OUTSIDE, probability: 0 };
         const row = probabilities.subarray(first * labels.length, (first + 1) * labels.length);
@@ -60,17 +60,17 @@ export class Classifier {
   encodeWords(text) {
     const { max_length: longest, tokens: special } = this.file.metadata;
     const words = [], tokens = [];
-    let isCut = false;
+    let isTruncated = false;
     for (const { 0: word, index } of text.matchAll(WORDS)) {
       const first = tokens.length + Number(this.vocabulary.startsWithBos);
       words.push({ word, begin: index, end: index + word.length, first });
       const [beginning, isLong] = beginningOf(word, this.vocabulary.bytesPerToken * longest);
       const own = this.vocabulary.encodeWord(beginning, index === 0);
-      isCut ||= isLong;
+      isTruncated ||= isLong;
       // A word without tokens, such as a zero-width space, is unknown.
       tokens.push(...(own.length ? own : [{ id: special.unk, piece: "" }]));
     }
-    return { words, ...framed(this.vocabulary, tokens, longest, special, isCut) };
+    return { words, ...framed(this.vocabulary, tokens, longest, special, isTruncated) };
   }
 
   /** Returns the probabilities that the shortest signature returns for tokens. */

@@ -29,11 +29,11 @@ export async function loadModel(url, report = () => {}) {
 
 /**
  * Returns the tokens of a text with those of its beginning and its end, truncated as in the Python
- * package: `tokens`; `cut`, which is true if it was truncated; and `empty`, if there are no others.
+ * package: `tokens`; `truncated`, which is true if it was truncated; and `empty`, if there are no others.
  */
 export function encodeText(vocabulary, text, { max_length: longest, tokens: special }) {
-  const [beginning, isCut] = beginningOf(text, vocabulary.bytesPerToken * longest);
-  return framed(vocabulary, vocabulary.encode(beginning), longest, special, isCut);
+  const [beginning, isTruncated] = beginningOf(text, vocabulary.bytesPerToken * longest);
+  return framed(vocabulary, vocabulary.encode(beginning), longest, special, isTruncated);
 }
 
 /** Returns the beginning of a text, at most `limit` bytes of UTF-8, and whether the text is longer. */
@@ -46,15 +46,15 @@ export function beginningOf(text, limit) {
 }
 
 /** Returns tokens between those of the beginning and the end, as `encodeText` does. */
-export function framed(vocabulary, words, longest, special, isCut = false) {
+export function framed(vocabulary, words, longest, special, isTruncated = false) {
   const mark = (id) => ({ id, piece: vocabulary.pieceOf(id) });
   const begin = vocabulary.startsWithBos ? [mark(special.bos)] : [];
   const most = longest - begin.length - 1;
-  const cut = words.length > most || isCut;
+  const truncated = words.length > most || isTruncated;
   return {
     tokens: [...begin, ...words.slice(0, most), mark(special.eos)],
-    cut,
-    empty: words.length === 0 && !cut,
+    truncated,
+    empty: words.length === 0 && !truncated,
   };
 }
 

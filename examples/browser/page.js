@@ -22,8 +22,8 @@ async function translate(translator) {
 
 function show(result, limit) {
   byId("target").textContent = result.text;
-  byId("cut").hidden = !result.cut;
-  byId("cut").textContent = `truncated: longer than the model’s maximum of ${limit} tokens`;
+  byId("truncated").hidden = !result.truncated;
+  byId("truncated").textContent = `truncated: longer than the model’s maximum of ${limit} tokens`;
   showIncomplete(result);
   byId("attention").hidden = !result.alignment;
   if (result.alignment) {

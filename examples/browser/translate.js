@@ -45,7 +45,7 @@ export class Translator {
   }
 
   /**
-   * Returns the `text`, its `score`, `cut`, which is true if the sentence was truncated,
+   * Returns the `text`, its `score`, `truncated`, which is true if the sentence was truncated,
    * `complete`, which is false if the output reached its maximum length, so that text is missing or
    * the model repeated itself, and the `source` and `target` tokens. If the model returns it, `alignment` has a row of weights over
    * the source tokens for each target token.
@@ -59,7 +59,7 @@ export class Translator {
   async translateAll(sentences) {
     const encoded = sentences.map((sentence) => this.encode(sentence));
     const blank = { text: "", score: 0, complete: true, source: [], target: [] };
-    const translations = encoded.map(({ cut }) => ({ ...blank, cut }));
+    const translations = encoded.map(({ truncated }) => ({ ...blank, truncated }));
     const length = (number) => encoded[number].tokens.length;
     const waiting = [...encoded.keys()].filter((number) => !encoded[number].empty);
     waiting.sort((one, other) => length(other) - length(one)); // the longest first
@@ -84,7 +84,7 @@ export class Translator {
   }
 
   /** Returns a row of the outputs as a translation. */
-  read({ tokens, cut }, signature, outputs, row) {
+  read({ tokens, truncated }, signature, outputs, row) {
     const count = signature.n_best ?? 1; // hypotheses of a row, the best one first
     const best = row * count;
     const rowOf = (array) => {
@@ -96,7 +96,7 @@ export class Translator {
     return {
       text: this.target.decode(ids),
       score: outputs.score[best],
-      cut,
+      truncated,
       complete: outputs.complete[best] === 1,
       source: tokens.map(({ piece }) => piece),
       target: ids.map((id) => this.target.pieceOf(id)),

@@ -2,13 +2,13 @@ import Foundation
 import SentencepieceTokenizer
 import TensorFlowLite
 
-/// A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
+/// A translation. `score` is the sum of the log-probabilities of its tokens; `truncated` is true if the
 /// sentence was longer than the model's maximum and truncated; `complete` is false if the output
 /// reached its maximum length: text is missing, or the model repeated itself.
 public struct Translation {
   public let text: String
   public let score: Float
-  public let cut: Bool
+  public let truncated: Bool
   public let complete: Bool
 }
 
@@ -66,9 +66,9 @@ public final class Translator {
     let words = try vocabulary.encode(beginning(of: sentence, bytes: limit)).map { Int32($0) }
     let begin = vocabulary.startsWithBos ? [metadata.tokens.bos] : []
     let left = metadata.maxLength - begin.count - 1
-    let cut = words.count > left || sentence.utf8.count > limit
-    guard !words.isEmpty || cut else {
-      return Translation(text: "", score: 0, cut: false, complete: true)
+    let truncated = words.count > left || sentence.utf8.count > limit
+    guard !words.isEmpty || truncated else {
+      return Translation(text: "", score: 0, truncated: false, complete: true)
     }
     let ids = begin + words.prefix(left) + [metadata.tokens.eos]
     guard let signature = signatures.first(where: { $0.sourceLength >= ids.count }) else {
@@ -84,7 +84,7 @@ public final class Translator {
     // The last token is the end of the sentence, unless the output has reached the limit.
     let output = tokens.prefix(Int(length[0])).filter { $0 != metadata.tokens.eos }
     let text = try vocabulary.decode(output.map { Int($0) })
-    return Translation(text: text, score: score[0], cut: cut, complete: complete[0] == 1)
+    return Translation(text: text, score: score[0], truncated: truncated, complete: complete[0] == 1)
   }
 
   private func values<Value>(_ tensor: Tensor) -> [Value] {

@@ -116,8 +116,8 @@ def check_expressible(config, origin=None) -> None:
         reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
     if len({norm.epsilon for norm in _norms(config) if isinstance(norm, NORMS)}) > 1:
         reasons.append("normalisations that differ in `epsilon`")
-    if getattr(config.head, "rules", OutputRules()).silent_ids:
-        reasons.append(_name_of_silent_ids(origin))
+    if getattr(config.head, "rules", OutputRules()).suppressed_ids:
+        reasons.append(_name_of_suppressed_ids(origin))
     if getattr(config.head, "starts_with_zeros", False):
         reasons.append("an output that starts with zeros")
     if reasons:
@@ -179,8 +179,8 @@ def _has_yarn(position):
     return not isinstance(scaling, LinearScaling | Llama3Scaling | None)
 
 
-def _name_of_silent_ids(origin):
-    """Returns the name of the user's setting that became `silent_ids`."""
+def _name_of_suppressed_ids(origin):
+    """Returns the name of the user's setting that became `suppressed_ids`."""
     form = (origin or {}).get("format")
     if form == "marian":
         return "an unknown token that is never emitted but keeps its probability, as in Marian"
@@ -190,7 +190,7 @@ def _name_of_silent_ids(origin):
             'their probability. Set "renormalize_logits": true in the generation_config.json or '
             "config.json of the checkpoint and convert it again; this changes the scores"
         )
-    return "`silent_ids`"
+    return "`suppressed_ids`"
 
 
 def _activation(name):

@@ -153,8 +153,8 @@ def _judge_beam(draft, agreement, name):
     rows = [
         (sentence, expected[:1], exported)
         for sentence, source, expected, exported in zip(*columns, strict=True)
-        if not loaded.is_cut(exported[0].tokens, source)
-        if not (ends_by_force and loaded.is_cut(expected[0].tokens, source))
+        if not loaded.is_incomplete(exported[0].tokens, source)
+        if not (ends_by_force and loaded.is_incomplete(expected[0].tokens, source))
         if all(len(output.tokens) != loaded.dropped_length(source) for output in expected)
         if config.tokens.bos_id == config.tokens.eos_id
         or config.tokens.bos_id not in exported[0].tokens

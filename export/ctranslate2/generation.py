@@ -199,7 +199,7 @@ class CTranslate2Generator(OpenGenerator):
                 ids = self._with_one_end([self._ids[piece] for piece in pieces])
                 ids = self._ended(ids, limit)
                 tokens[number, place, : len(ids)] = ids
-                complete[number, place] = not ids or not self.is_cut(ids, source)
+                complete[number, place] = not ids or not self.is_incomplete(ids, source)
         return Decoded(tokens, scores, complete)
 
     def _search(self, sources, n):
@@ -224,7 +224,7 @@ class CTranslate2Generator(OpenGenerator):
         """
         return min(self._most_new + self._beginning_length(source), self.max_length)
 
-    def is_cut(self, ids: Sequence[int], source: Sequence[int]) -> bool:
+    def is_incomplete(self, ids: Sequence[int], source: Sequence[int]) -> bool:
         """Returns true if an output has ended, if at all, because it reached the limit.
 
         Args:

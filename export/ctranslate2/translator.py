@@ -38,9 +38,9 @@ class CTranslate2Translator(CTranslate2Generator):
         limits = limits_by_factor(factor, self.max_length)
         return min(limit, int(limits[min(len(source), len(limits) - 1)]))
 
-    def is_cut(self, ids: Sequence[int], source: Sequence[int]) -> bool:  # noqa: D102
+    def is_incomplete(self, ids: Sequence[int], source: Sequence[int]) -> bool:  # noqa: D102
         forced = self.metadata[FORCED] is not None and len(ids) >= self.limit(source)
-        return super().is_cut(ids, source) or forced
+        return super().is_incomplete(ids, source) or forced
 
     def dropped_length(self, source: Sequence[int]) -> int | None:  # noqa: D102
         _, first = self._read_source(source)
@@ -57,10 +57,10 @@ class CTranslate2Translator(CTranslate2Generator):
         target = self.tokenizers.target
         # Such a search emits neither padding nor the token that begins an output.
         padding, end = (self._target_pieces[token] for token in (target.pad_id, target.eos_id))
-        silent = {padding, self.metadata["decoder_start_token"] or end} - {end}
+        suppressed = {padding, self.metadata["decoder_start_token"] or end} - {end}
         return rules | {
             "no_repeat_ngram_size": self.metadata[NGRAM],
-            "suppress_sequences": [[piece] for piece in sorted(silent)],
+            "suppress_sequences": [[piece] for piece in sorted(suppressed)],
         }
 
     def _search_together(self, sources, n, limit):

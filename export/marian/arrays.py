@@ -98,10 +98,10 @@ def check_expressible(config, tokenizers) -> list[int]:
     defined = [SpecialIds.of(side.model) for side in tokenizers]
     for side, ids in zip(tokenizers, defined, strict=True):
         _check_vocabulary(side, ids)
-    if set(config.head.rules.silent_ids) - {defined[1].unk_id}:
+    if set(config.head.rules.suppressed_ids) - {defined[1].unk_id}:
         raise ExportError(
-            "Marian cannot express `silent_ids` other than the unknown token. "
-            f"Received: {config.head.rules.silent_ids}."
+            "Marian cannot express `suppressed_ids` other than the unknown token. "
+            f"Received: {config.head.rules.suppressed_ids}."
         )
     sizes = [ids.size for ids in defined]
     if config.head.tie == "all" and sizes[0] != sizes[1]:

@@ -147,7 +147,7 @@ def _quiet(pipeline):
     config = dataclasses.replace(
         model.config,
         banned_ids=never_emitted(model.config),
-        silent_ids=(unknown,),
+        suppressed_ids=(unknown,),
         length_factor=model.config.head.rules.length_factor or DEFAULT_LENGTH_FACTOR,
     )
     quiet = Transformer(config, dtype="float32")

@@ -32,7 +32,7 @@ NAME = option(
 
 
 KEEP = option(
-    "--keep-pieces-of",
+    "--keep-tokens-of",
     "files",
     metavar="FILE",
     type=EXISTING_FILE,

@@ -69,7 +69,7 @@ class OutputRules(PartConfig):
         "Token ids that no search emits; the probabilities of the others sum to 1.",
         set_by="vocabulary",
     )
-    silent_ids: tuple = option(
+    suppressed_ids: tuple = option(
         (),
         "Token ids that no search emits, but which keep their probability.",
         set_by="vocabulary",
@@ -114,7 +114,7 @@ class OutputRules(PartConfig):
         language and the task.""",
         set_by="vocabulary",
     )
-    first_silent_ids: tuple = option(
+    first_suppressed_ids: tuple = option(
         (),
         """Token ids that no search emits at the first position after the prompt, but which keep
         their probability there. They may contain `eos_id`: outputs are then not empty.""",
@@ -236,7 +236,7 @@ class OutputRules(PartConfig):
             )
 
     def _check_excluded(self, tokens, size):
-        for name in ("banned_ids", "silent_ids"):
+        for name in ("banned_ids", "suppressed_ids"):
             ids = getattr(self, name)
             if not all(is_integer(token) and 0 <= token < size for token in ids):
                 raise ValueError(
@@ -258,10 +258,10 @@ class OutputRules(PartConfig):
                     f"`{name}` must be the id of one of the {size} target tokens except "
                     f"`pad_id`, or None. Received: {name}={forced!r}."
                 )
-            if forced in self.silent_ids or forced == tokens.bos_id != tokens.eos_id:
+            if forced in self.suppressed_ids or forced == tokens.bos_id != tokens.eos_id:
                 raise ValueError(
                     f"`{name}` must be a token that a search may emit: neither `bos_id` nor one "
-                    f"of `silent_ids`. Received: {name}={forced}."
+                    f"of `suppressed_ids`. Received: {name}={forced}."
                 )
         if self.forced_bos_id is not None and self.has_languages:
             raise ValueError(
@@ -293,7 +293,7 @@ class OutputRules(PartConfig):
     def _check_choices(self, tokens):
         """Checks the tokens that may replace others in the prompt."""
         size, prompt = tokens.vocab_size, self.prompt_ids
-        for name in ("first_silent_ids", "language_ids", "task_ids"):
+        for name in ("first_suppressed_ids", "language_ids", "task_ids"):
             ids = getattr(self, name)
             if not all(is_integer(token) and 0 <= token < size for token in ids):
                 raise ValueError(

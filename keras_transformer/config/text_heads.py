@@ -94,7 +94,7 @@ class OutputHead(GeneratingHead):
 
     accepted: ClassVar[tuple] = (
         *GeneratingHead.accepted,
-        *("banned_ids", "silent_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
+        *("banned_ids", "suppressed_ids", "forced_bos_id", "forced_eos_id", "no_repeat_ngram"),
     )
 
     decoder_start: Literal["token", "zeros"] = option(

@@ -96,7 +96,12 @@ def _without_others(log_probs, vocabulary):
     """Returns log-probabilities `[..., V]` with `NEVER` for tokens that are not labels of CTC."""
     never = np.zeros(vocabulary.size, np.float32)
     ends = vocabulary.eos_id, *vocabulary.rules.end_ids
-    others = (vocabulary.bos_id, *ends, *vocabulary.rules.banned_ids, *vocabulary.rules.silent_ids)
+    others = (
+        vocabulary.bos_id,
+        *ends,
+        *vocabulary.rules.banned_ids,
+        *vocabulary.rules.suppressed_ids,
+    )
     never[[token for token in others if token != vocabulary.pad_id]] = NEVER
     return log_probs + never
 

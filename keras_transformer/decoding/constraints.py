@@ -48,9 +48,9 @@ def with_rules_of(vocabulary, constraints) -> Constraints | None:
         vocabulary: The `Vocabulary` of the predictor.
         constraints: The `Constraints` of a search, or `None`. Its own `no_repeat_ngram` is kept.
     """
-    # The tokens of a prompt may be silent.
+    # The tokens of a prompt may be suppressed.
     rules = vocabulary.rules
-    if rules.first_silent_ids or rules.timestamp_id is not None or rules.prompt_ids:
+    if rules.first_suppressed_ids or rules.timestamp_id is not None or rules.prompt_ids:
         constraints = Constraints() if constraints is None else constraints
     if not rules.no_repeat_ngram:
         return constraints
@@ -75,11 +75,11 @@ class Rules:
 
     def __init__(self, constraints, vocabulary, length, beginning=None):
         size, self.pad_id, bos_id, self.eos_id, *_ = vocabulary
-        silent = {self.pad_id, bos_id, *vocabulary.rules.silent_ids} - {self.eos_id}
-        self.words = [token not in silent for token in range(size)]  # [V]
+        suppressed = {self.pad_id, bos_id, *vocabulary.rules.suppressed_ids} - {self.eos_id}
+        self.words = [token not in suppressed for token in range(size)]  # [V]
         further = {*vocabulary.rules.end_ids}
         self.ends = [token in further for token in range(size)] if further else None  # [V]
-        begin = {*vocabulary.rules.first_silent_ids}
+        begin = {*vocabulary.rules.first_suppressed_ids}
         self.first_words = [token not in begin for token in range(size)] if begin else None  # [V]
         beginning = Beginning.of(vocabulary, None) if beginning is None else beginning
         self.begin = beginning.count  # or [B, 1]

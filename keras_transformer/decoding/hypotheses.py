@@ -123,7 +123,7 @@ def best_continuations(
     special = {vocabulary.eos_id}
     if allowed is None:  # masking all V logits would take one more pass over them
         allowed = logits
-        special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.rules.silent_ids}
+        special |= {vocabulary.pad_id, vocabulary.bos_id, *vocabulary.rules.suppressed_ids}
     else:
         allowed = Blocks(tf.cast(allowed, tf.float32))
     # Special tokens are removed only after the selection, so select that many more.

@@ -60,9 +60,9 @@ class Vocabulary(typing.NamedTuple):
         """
         return self._without(self.rules.banned_ids, logits)
 
-    def without_silent(self, logits: Tensor) -> Tensor:
-        """Returns logits `[..., V]` to choose a token from, with `NEVER` for silent tokens."""
-        return self._without(self.rules.silent_ids, logits)
+    def without_suppressed(self, logits: Tensor) -> Tensor:
+        """Returns logits `[..., V]` to choose a token from, with `NEVER` for suppressed tokens."""
+        return self._without(self.rules.suppressed_ids, logits)
 
     def _without(self, ids, logits):
         if not ids:

@@ -167,8 +167,8 @@ class _Loop:
             allowed = self.rules.apply(wide, tokens, state.runs, state.index)
             return Blocks(tf.squeeze(allowed, 1))
         return (
-            Blocks(vocabulary.without_silent(logits.values))
-            if vocabulary.rules.silent_ids
+            Blocks(vocabulary.without_suppressed(logits.values))
+            if vocabulary.rules.suppressed_ids
             else logits
         )
 

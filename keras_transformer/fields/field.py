@@ -42,7 +42,7 @@ class Field(abc.ABC):
             `[B, *item_shape]`.
         """
 
-    def cut(self, encoded: Any, max_length: int) -> Tensor:
+    def truncate(self, encoded: Any, max_length: int) -> Tensor:
         """Truncates encoded sequences to `max_length` items.
 
         Args:

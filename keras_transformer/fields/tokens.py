@@ -38,8 +38,8 @@ class Tokens(Field):
     def encode(self, column: Tensor) -> Tensor:  # noqa: D102
         return self.tokenizer.encode(column)
 
-    def cut(self, encoded: Any, max_length: int) -> Tensor:
-        """Truncates texts to `max_length` tokens and keeps the end token: see `Field.cut`."""
+    def truncate(self, encoded: Any, max_length: int) -> Tensor:
+        """Truncates texts to `max_length` tokens and keeps the end token: see `Field.truncate`."""
         beginnings = encoded[:, : max_length - 1]
         longer = encoded.row_lengths() > beginnings.row_lengths()
         ends = tf.gather(encoded.flat_values, tf.boolean_mask(encoded.row_limits() - 1, longer))

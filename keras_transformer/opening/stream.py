@@ -74,8 +74,8 @@ def outcomes(
     """Yields the number of each line and its results, or `None` for an empty or a bad line.
 
     An empty line is not answered, unless the search answers it. A line longer than the model's
-    limit is cut, answered and reported. A bad line, such as one that is not UTF-8 or that names an
-    unreadable image, is reported.
+    limit is truncated, answered and reported. A bad line, such as one that is not UTF-8 or that
+    names an unreadable image, is reported.
 
     Args:
         search: An `Answering`, the result of `lines_of`, or another function with the same
@@ -87,7 +87,7 @@ def outcomes(
             search receives bytes that are not UTF-8 as lone surrogates, and its `ValueError` ends
             the stream.
         source: Binary stream to read.
-        warn: Function that is called with a line of text for each line that is bad or cut.
+        warn: Function that is called with a line of text for each line that is bad or truncated.
         batch_size: Number of sentences decoded at a time.
         window: Number of lines to read, and to sort by length, before the first is answered. 1
             answers each line at once.
@@ -123,7 +123,7 @@ def outcomes(
                 warning = _warning(search, lines[number - count - 1], outcome)
                 if warning is not None:
                     warn(f"line {number}: {warning}")
-                elif _is_cut(outcome):
+                elif _is_truncated(outcome):
                     warn(f"line {number}: {CUT}")
                 if any(_is_incomplete(result) for result in outcome):
                     warn(f"line {number}: {INCOMPLETE}")
@@ -204,7 +204,7 @@ def _warning(search, line, results):
     return search.warning(without_end(line).decode(), results)
 
 
-def _is_cut(results):
+def _is_truncated(results):
     return any(getattr(result, "translation", result).truncated for result in results)
 
 
@@ -228,7 +228,7 @@ def score_files(
         source: Path of the sentences, one per line.
         target: Path of their translations, one per line.
         output: Binary stream to write, flushed after each window.
-        warn: Function that is called with a line of text for each pair that is bad or cut.
+        warn: Function that is called with a line of text for each pair that is bad or truncated.
         batch_size: Number of pairs scored at a time.
         window: Number of pairs to read, and to sort by length, before the first is written.
         strict: Whether the first bad line is an error. The scores of earlier pairs are written.

@@ -76,7 +76,7 @@ def read_generation(settings, ends, size, carried=(), languages=False) -> Genera
     first = settings.token("forced_bos_token_id", size, optional=True)
     search = _search(settings, notes, counted=1 + (languages or first is not None))
     renormalized = settings.flag("renormalize_logits")
-    banned = "banned_ids" if renormalized else "silent_ids"
+    banned = "banned_ids" if renormalized else "suppressed_ids"
     notes += [
         f"`renormalize_logits` does not renormalise the probabilities that `{name}` leaves"
         for name in ("no_repeat_ngram_size", "min_length")

@@ -21,8 +21,8 @@ class SentenceEncoder(typing.NamedTuple):
     Attributes:
         pooling: Pooling of the encoder's output: `"mean"`, `"max"` or `"first"`.
         normalize: Whether vectors have unit length.
-        max_length: Maximum length of a text in tokens; longer texts are cut. `None`: that of the
-            encoder.
+        max_length: Maximum length of a text in tokens; longer texts are truncated. `None`: that of
+            the encoder.
         settings: The `CheckpointSettings` of the first module.
         prompts: The `TextPrompts`, or `None`: there are none.
     """

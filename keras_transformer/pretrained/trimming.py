@@ -175,7 +175,7 @@ def _check_segmentation(before, after, kept, files):
         wrong = next(n for n, (a, b) in enumerate(rows) if a != kept[b].tolist())
         raise ValueError(
             f"{file}, line {first + wrong}: the smaller vocabulary would segment this line in "
-            "another way. Leave the line out, or convert without --keep-pieces-of."
+            "another way. Leave the line out, or convert without --keep-tokens-of."
         )
 
 

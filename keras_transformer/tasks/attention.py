@@ -26,7 +26,7 @@ class Attention:
         weights: Array `[layers, H, T, S]`, float32, whose rows sum to 1.
         complete: Whether `weights` contains all layers and heads of the model. Otherwise it is one
             matrix, `[1, 1, T, S]`, which an export has selected or averaged.
-        truncated: Whether the text was longer than the model's limit and was cut.
+        truncated: Whether the text was longer than the model's limit and was truncated.
     """
 
     kind: str
@@ -49,7 +49,7 @@ def attentions(weights, pieces, truncated) -> dict[str, Attention]:
     Args:
         weights: Result of the model's `attention_weights` for one text.
         pieces: Dictionary from kinds to the tokens that attend and those that are attended to.
-        truncated: Whether the text was cut.
+        truncated: Whether the text was truncated.
     """
     return {
         kind: Attention(kind, *pieces[kind], _stack(weights, name), truncated=truncated)

@@ -271,7 +271,8 @@ class Generator(TextAnswering, TextPipeline):
             if the model has languages; and the `inputs` of the search. It returns a dictionary with
             `text`, string `[B, M]`; `score`, float32 `[B, M]`; `truncated`, boolean `[B]`; and
             `complete`, boolean `[B, M]`, see `Generated`. A
-            sentence longer than `max_length` tokens is cut; an empty one stays empty if `blank`.
+            sentence longer than `max_length` tokens is truncated; an empty one stays empty if
+            `blank`.
         """
         return self._searcher(search.kind, n_best)
 

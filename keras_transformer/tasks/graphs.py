@@ -64,17 +64,17 @@ def trace_score(translator) -> Callable:
     def score_pairs(sources, targets, *front):
         pad_id, longest = translator.model.config.tokens.pad_id, translator.max_length
         tokenizers = translator.tokenizers.with_any_languages()
-        (source, source_cut), (target, target_cut) = (
+        (source, source_truncated), (target, target_truncated) = (
             _encoded(tokenizer, texts, longest, front)  # ragged [B, (S)] or [B, (T)]; [B]
             for tokenizer, texts in zip(tokenizers, (sources, targets), strict=True)
         )
-        source, target = source.to_tensor(pad_id), _padded(_whole(target, target_cut), pad_id)
+        source, target = source.to_tensor(pad_id), _padded(_whole(target, target_truncated), pad_id)
         _, scores = score(translator.whole, source, target)
         real = tf.not_equal(target, pad_id)  # [B, T]
         return {
             "score": scores,
             "tokens": tf.reduce_sum(tf.cast(real, tf.int32), axis=1),
-            "truncated": tf.logical_or(source_cut, target_cut),
+            "truncated": tf.logical_or(source_truncated, target_truncated),
         }
 
     signature = [STRINGS, STRINGS, *_front(translator)]
@@ -82,11 +82,11 @@ def trace_score(translator) -> Callable:
 
 
 def _encoded(tokenizer, texts, longest, front):
-    """Returns ragged ids with the languages in `front` in place of the defaults, and the cuts."""
-    ids, cut, _ = encode(tokenizer, texts, longest)
+    """Returns ragged ids with the languages in `front`, and whether each text was truncated."""
+    ids, truncated, _ = encode(tokenizer, texts, longest)
     if front and tokenizer.languages is not None:
         ids = with_front(ids, front[0][:, : len(tokenizer.languages.sides)])
-    return ids, cut
+    return ids, truncated
 
 
 def _front(translator):
@@ -165,7 +165,7 @@ def trace_text_score(generator) -> Callable:
 
 
 def _whole(ids, truncated):
-    """Returns ragged ids in which texts that were cut have no end token: they do not end there."""
+    """Returns ragged ids in which truncated texts have no end token."""
     lengths = ids.row_lengths() - tf.cast(truncated, tf.int64)
     return tf.RaggedTensor.from_tensor(ids.to_tensor(), lengths=lengths)
 

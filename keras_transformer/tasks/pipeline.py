@@ -253,7 +253,7 @@ class TextPipeline(Pipeline):
         Returns:
             The arguments of the model, a batch of one; a dictionary from each kind of attention to
             two lists of strings, the tokens that attend and the tokens that are attended to; and
-            whether the sentence was cut.
+            whether the sentence was truncated.
         """
         raise NotImplementedError
 

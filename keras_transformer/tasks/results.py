@@ -20,7 +20,7 @@ class Generated:
         text: The text.
         score: Sum of the log-probabilities of the tokens, including the end token. In beam search,
             the sum is divided by the length penalty.
-        truncated: Whether the input was longer than the model's limit and was cut.
+        truncated: Whether the input was longer than the model's limit and was truncated.
         complete: Whether the output ended before its maximum length. `False`: text is missing, or
             the model repeated itself. `None`: not known.
 
@@ -54,9 +54,10 @@ class Score:
 
     Args:
         score: Sum of the log-probabilities of the tokens, including the end token unless the text
-            was cut.
+            was truncated.
         tokens: Number of these tokens.
-        truncated: Whether source or translation was longer than the model's limit and was cut.
+        truncated: Whether source or translation was longer than the model's limit and was
+            truncated.
     """
 
     score: float

@@ -17,7 +17,7 @@ class SourceToTargetTask(Task):
     config_class = TransformerConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
     evaluation_options = ("search", "report_incomplete")
-    has_two_sides = cuts_tokens = True
+    has_two_sides = truncates_tokens = True
     tuning_rate = 3e-5  # of BART on summaries (Lewis et al., 2020, and the recipe in fairseq)
 
     def answer(
@@ -48,9 +48,9 @@ class SourceToTargetTask(Task):
             incomplete["incomplete"] = count_incomplete(results, report_incomplete)
         else:
             texts = pipeline(sources) if search is None else pipeline(sources, search=search)
-        facts = {"seconds": round(time.perf_counter() - begin, 3), **incomplete}
+        details = {"seconds": round(time.perf_counter() - begin, 3), **incomplete}
         if search is None:
-            return texts, facts
+            return texts, details
         shortlist = getattr(pipeline, "shortlist", None)
         name = str(search) if shortlist is None else f"{search}, {shortlist}"
-        return texts, {**facts, "search": name}
+        return texts, {**details, "search": name}

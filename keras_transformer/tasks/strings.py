@@ -71,11 +71,11 @@ def encode(tokenizer, sentences, max_length, masked=False) -> tuple[Tensor, Tens
         masked: Whether mask tokens in sentences are recognised; see `Tokenizer.encode_masked`.
 
     Returns:
-        Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was cut, `[B]`; and whether
-        each is empty, `[B]`, for example white space of any script.
+        Ragged token ids `[B, (S)]`, cut at `max_length`; whether each was truncated, `[B]`; and
+        whether each is empty, `[B]`, for example white space of any script.
     """
     # SentencePiece needs minutes for a megabyte in an unknown script. Therefore, bytes that are
-    # certainly beyond the limit are cut first.
+    # certainly beyond the limit are truncated first.
     limit = tokenizer.bytes_per_token * max_length
     read = tokenizer.encode_masked if masked else tokenizer.encode
     ids = read(tf.strings.substr(sentences, 0, limit))

@@ -78,7 +78,7 @@ class Task(abc.ABC):
         evaluation_options: Names of the options of `evaluate` that the task supports.
         has_two_sides: Whether inputs and outputs can have separate vocabularies.
         can_pack: Whether a row of a batch can hold several examples.
-        cuts_tokens: Whether token cutoff has an effect: the loss is a cross-entropy of tokens.
+        truncates_tokens: Whether token cutoff has an effect: the loss is a cross-entropy of tokens.
         has_frames: Whether the inputs are frames of sound, which the tokens of the output follow in
             order, so that CTC has an effect.
         unused: Sections of a configuration, and keys such as `"training.r_drop"`, that have no
@@ -98,7 +98,7 @@ class Task(abc.ABC):
     metrics = {}
     unit = "tokens"
     evaluation_options = ()
-    has_two_sides = can_pack = needs_mask = cuts_tokens = has_frames = False
+    has_two_sides = can_pack = needs_mask = truncates_tokens = has_frames = False
     unused = ()
     tuning_rate = 5e-5
     fixed = {}
@@ -110,12 +110,12 @@ class Task(abc.ABC):
         The class has an attribute `model_class` and a method `from_run(path, max_length)`.
         """
 
-    def survey(self, rows: Any, facts: dict[str, Any] | None = None) -> Survey:
+    def survey(self, rows: Any, metadata: dict[str, Any] | None = None) -> Survey:
         """Reads the training data once and returns a `Survey`.
 
         Args:
             rows: The `tf.data.Dataset` of the training split: tuples of the columns.
-            facts: Dictionary of the fields that the source of the data determines.
+            metadata: Dictionary of the fields that the source of the data determines.
         """
         return Survey({})
 

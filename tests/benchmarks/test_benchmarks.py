@@ -48,9 +48,9 @@ def test_the_input_pipeline_is_measured():
     places = pipeline.run(2)["places"]
     # The number of positions in an epoch does not depend on the order.
     assert places == 2 * pipeline.run(1)["places"]
-    facts = pipeline.facts
-    assert set(facts) == {"corpus", "pairs", "target_tokens", "padding", "tokenize_seconds"}
-    assert 0 < facts["padding"] < 1 and facts["target_tokens"] < places / 2
+    metadata = pipeline.metadata
+    assert set(metadata) == {"corpus", "pairs", "target_tokens", "padding", "tokenize_seconds"}
+    assert 0 < metadata["padding"] < 1 and metadata["target_tokens"] < places / 2
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def test_tokens_are_those_of_tensorflows_decoder():
 
 
 def test_tokens_that_are_never_emitted_are_no_labels():
-    free, bound = given(2), given(2, banned_ids=(5,), silent_ids=(4,))
+    free, bound = given(2), given(2, banned_ids=(5,), suppressed_ids=(4,))
     tokens = by_best_path(bound, None)[0].numpy()
     assert {4, 5} <= {*by_best_path(free, None)[0].numpy().ravel()}
     assert not {4, 5} & {*tokens.ravel()}

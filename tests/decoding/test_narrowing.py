@@ -18,9 +18,9 @@ SCORES = {"rtol": 0, "atol": 1e-4}
 
 
 @functools.cache
-def model_of(silent=()):
+def model_of(suppressed=()):
     model = talkative()
-    changed = Transformer(dataclasses.replace(model.config, silent_ids=silent))
+    changed = Transformer(dataclasses.replace(model.config, suppressed_ids=suppressed))
     changed.set_weights(model.get_weights())
     return changed
 
@@ -31,7 +31,7 @@ def gains(source, prefix):
     return reference.log_probabilities(np.array(logits, "float64")[:, -1])[0]
 
 
-def narrowing_beam(source, size, exponent, silent):
+def narrowing_beam(source, size, exponent, suppressed):
     """Runs Marian's beam, which finished hypotheses leave; returns `size` (score, tokens)."""
     running, ended = [(0.0, [BOS])], []
     for length in range(1, LIMIT + 1):
@@ -39,7 +39,7 @@ def narrowing_beam(source, size, exponent, silent):
             (total + gain, [*prefix, token])
             for total, prefix in running
             for token, gain in enumerate(gains(source, prefix))
-            if token not in {*silent, PAD, BOS}
+            if token not in {*suppressed, PAD, BOS}
         ]
         running = []
         for total, prefix in sorted(candidates, reverse=True)[: size - len(ended)]:
@@ -54,7 +54,7 @@ def narrowing_beam(source, size, exponent, silent):
 
 
 @pytest.mark.parametrize(
-    ("size", "exponent", "silent"),
+    ("size", "exponent", "suppressed"),
     [
         (3, 0.6, (5, 11, 0, 2)),
         slow(3, 0.6, ()),
@@ -63,11 +63,13 @@ def narrowing_beam(source, size, exponent, silent):
         slow(6, 0.0, (5, 11, 0, 2)),
     ],
 )
-def test_a_beam_that_narrows(size, exponent, silent):
+def test_a_beam_that_narrows(size, exponent, suppressed):
     search = Beam(size, exponent, normalization="power", extra_length=None, stopping="narrow")
-    outcome = search(model_of(silent), sources(), SearchOptions(n_best=size, cache_length=LIMIT))
+    outcome = search(
+        model_of(suppressed), sources(), SearchOptions(n_best=size, cache_length=LIMIT)
+    )
     for source, rows, scores in zip(sources(), *map(np.array, outcome[:2]), strict=True):
-        expected = narrowing_beam(source, size, exponent, silent)
+        expected = narrowing_beam(source, size, exponent, suppressed)
         assert [unpadded(row) for row in rows] == [row for _, row in expected]
         np.testing.assert_allclose(scores, [total for total, _ in expected], **SCORES)
 
@@ -92,7 +94,7 @@ def test_narrowing_beams_of_several_sizes_in_a_batch_equal_each_alone():
         np.testing.assert_allclose(scores[b], alone_scores[0], **SCORES)
 
 
-def test_greedy_search_emits_no_silent_token_but_counts_its_probability():
+def test_greedy_search_emits_no_suppressed_token_but_counts_its_probability():
     tokens, scores = by_greedy(model_of(SILENT), sources(), LIMIT)
     for source, row, total in zip(sources(), tokens.numpy(), scores.numpy(), strict=True):
         prefix, expected = [BOS], 0.0
@@ -108,7 +110,7 @@ def test_greedy_search_emits_no_silent_token_but_counts_its_probability():
 
 
 @pytest.mark.slow
-def test_samples_and_constrained_searches_emit_no_silent_token():
+def test_samples_and_constrained_searches_emit_no_suppressed_token():
     model = model_of(SILENT)
     rows = Sample(temperature=3.0)(
         model, np.repeat(sources(), 8, 0), SearchOptions(cache_length=LIMIT)
@@ -125,10 +127,13 @@ def test_samples_and_constrained_searches_emit_no_silent_token():
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ((19,), r"`silent_ids` must be ids of the 19 target tokens\. Received: silent_ids=\(19,\)"),
-        ((EOS,), r"`silent_ids` must not contain `eos_id`"),
+        (
+            (19,),
+            r"`suppressed_ids` must be ids of the 19 target tokens\. Received: suppressed_ids=\(19",
+        ),
+        ((EOS,), r"`suppressed_ids` must not contain `eos_id`"),
     ],
 )
 def test_wrong_ids_are_reported(ids, message):
     with pytest.raises(ValueError, match=message):
-        dataclasses.replace(talkative().config, silent_ids=ids)
+        dataclasses.replace(talkative().config, suppressed_ids=ids)

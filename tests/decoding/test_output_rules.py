@@ -186,7 +186,10 @@ def test_ids_must_be_a_list(ids):
         ({"forced_eos_id": PAD}, r"`forced_eos_id` must be .*except `pad_id`, or None"),
         ({"forced_eos_id": True}, r"`forced_eos_id` must be"),
         ({"forced_eos_id": BOS}, r"`forced_eos_id` must be .* neither `bos_id`.* forced_eos_id=2"),
-        ({"forced_eos_id": 9, "silent_ids": (9,)}, r"`forced_eos_id` must be .* `silent_ids`\."),
+        (
+            {"forced_eos_id": 9, "suppressed_ids": (9,)},
+            r"`forced_eos_id` must be .* `suppressed_ids`\.",
+        ),
     ],
 )
 def test_wrong_rules_are_reported(fields, message):

@@ -35,7 +35,7 @@ KINDS = {
     "end": {"eos_id": 41, "pad_id": 42, "bos_id": 42},
 }
 # Tokens that the model never emits, at the beginning of the vocabulary and later, and a forced end.
-OUTPUTS = {"banned_ids": (1, 9, 42), "silent_ids": (4, 20), "forced_eos_id": 35}
+OUTPUTS = {"banned_ids": (1, 9, 42), "suppressed_ids": (4, 20), "forced_eos_id": 35}
 OUTPUTS = {**OUTPUTS, "pad_id": 42, "bos_id": 42}
 
 

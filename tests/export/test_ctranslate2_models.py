@@ -318,7 +318,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
             "23 target tokens, but its vocabulary names only 19",
         ),
         slow({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
-        ({"silent_ids": (5,)}, "cannot express `silent_ids`"),
+        ({"suppressed_ids": (5,)}, "cannot express `suppressed_ids`"),
         slow({"decoder_start": "zeros"}, "cannot express an output that starts with zeros"),
         (
             {"position": "rotary", "d_k": 6, "score": "general"},

@@ -264,7 +264,10 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
         ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
-        ({"silent_ids": (5,)}, "`silent_ids` other than the unknown token. Received: \\(5,"),
+        (
+            {"suppressed_ids": (5,)},
+            "`suppressed_ids` other than the unknown token. Received: \\(5,",
+        ),
     ],
 )
 def test_options_that_marian_does_not_have_are_refused_by_name(tmp_path, changes, message):

@@ -66,7 +66,7 @@ def test_a_truncated_text_keeps_its_end_token():
     field, encoded = encode("tokens", COLUMNS["tokens"])
     eos = tokenizer().eos_id
     assert all(row[-1] == eos for row in encoded.to_list())
-    cut = field.cut(encoded, 2)
+    cut = field.truncate(encoded, 2)
     assert [len(row) for row in cut.to_list()] == [2, 1, 2]
     assert all(row[-1] == eos for row in cut.to_list())
     short = encoded.row_lengths().numpy() < field.min_length
@@ -86,7 +86,7 @@ def test_a_text_without_tokens_is_empty_whatever_its_special_tokens():
 def test_frames_are_sequences_of_vectors():
     field, encoded = encode("frames", COLUMNS["frames"])
     assert encoded.row_lengths().numpy().tolist() == [2, 0, 5]
-    assert field.cut(encoded, 3).row_lengths().numpy().tolist() == [2, 0, 3]
+    assert field.truncate(encoded, 3).row_lengths().numpy().tolist() == [2, 0, 3]
     padded = encoded.to_tensor(field.padding, shape=[None, 7, 3])
     assert padded.shape == (3, 7, 3) and padded[0, 2].numpy().tolist() == [0.0, 0.0, 0.0]
     dense = field.encode(tf.ones([2, 4, 3]))

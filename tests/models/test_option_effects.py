@@ -85,7 +85,7 @@ OWN_VALUES = {
 # Options that affect searches, data and answers but not the model's computation.
 ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
-    **{"silent_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
+    **{"suppressed_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
@@ -93,7 +93,7 @@ ELSEWHERE = {
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
     **{"random_share": "masks", "whole_word_masking": "masks"},
     **{"sample_rate": "features", "window_length": "features", "hop_length": "features"},
-    **{"max_seconds": "windows", "prompt_ids": "searches", "first_silent_ids": "searches"},
+    **{"max_seconds": "windows", "prompt_ids": "searches", "first_suppressed_ids": "searches"},
     **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
     **{"detect_language": "searches", "end_ids": "searches", "length_factor": "searches"},

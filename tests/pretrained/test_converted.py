@@ -65,7 +65,7 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     assert not run.search.exists() and run.read_search() == run.read_generation().search
     rules = Generation(
-        Greedy(5), notes=("a note",), rules=OutputRules(banned_ids=(3, 7), silent_ids=(4,))
+        Greedy(5), notes=("a note",), rules=OutputRules(banned_ids=(3, 7), suppressed_ids=(4,))
     )
     run.write_generation(rules)
     assert run.read_generation() == rules
@@ -73,7 +73,7 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
     config = translator.model.config
     assert (
         config.head.rules.banned_ids,
-        config.head.rules.silent_ids,
+        config.head.rules.suppressed_ids,
         config.head.rules.forced_eos_id,
     ) == ((3, 7), (4,), None)
     assert run.read_model_config() == config and translator.search == Greedy(5)
@@ -94,7 +94,8 @@ def test_the_rules_for_outputs_come_from_the_file_in_the_run(tmp_path):
             "json does not fit the model: `banned_ids` must be ids of the",
         ),
         slow(
-            '{"rules": {"silent_ids": 3}}', "json is damaged .*`silent_ids` must be a list of ids"
+            '{"rules": {"suppressed_ids": 3}}',
+            "json is damaged .*`suppressed_ids` must be a list of ids",
         ),
         slow(
             '{"search": {"search": "best"}}', "json is damaged .*`search` must be one of greedy, b"

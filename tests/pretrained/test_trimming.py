@@ -142,7 +142,7 @@ def check_rules(before, after, kept):
     for name in ("forced_bos_id", "forced_eos_id"):
         old, new = (config.to_flat().get(name) for config in (before, after))
         assert old == (None if new is None else kept[1][new])
-    for name in ("banned_ids", "silent_ids"):
+    for name in ("banned_ids", "suppressed_ids"):
         old, new = (config.to_flat().get(name, ()) for config in (before, after))
         assert {*old} & {*kept[1]} == {kept[1][number] for number in new}
 
@@ -186,7 +186,7 @@ def test_the_command_writes_a_run_and_its_provenance(tmp_path):
     files = [lines_of(tmp_path, LINES[:1], "one.txt"), lines_of(tmp_path, LINES[1:], "two.txt")]
     command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run")]
     for file in files:
-        command += ["--keep-pieces-of", str(file)]
+        command += ["--keep-tokens-of", str(file)]
     done = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     whole, pipeline = from_pretrained(tmp_path / "hf"), open_run(tmp_path / "run")
@@ -214,7 +214,7 @@ def test_files_that_name_no_tokens_are_refused(content, message, tmp_path):
     bert_folders.write_folder(tmp_path / "hf")
     if content is not None:
         (tmp_path / "lines.txt").write_bytes(content)
-    keep = ["--keep-pieces-of", str(tmp_path / "lines.txt")]
+    keep = ["--keep-tokens-of", str(tmp_path / "lines.txt")]
     command = ["convert", "hf", str(tmp_path / "hf"), str(tmp_path / "run"), *keep]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code and not (tmp_path / "run").exists()

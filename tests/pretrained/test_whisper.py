@@ -67,10 +67,10 @@ def test_untied_output_weights(tmp_path):
 
 def allowed_tokens(output, prompt, generation, logits):
     """The tokens that may follow, token by token as OpenAI's rules have them."""
-    written, silent = output[len(prompt) :], {IDS[START], *generation["suppress_tokens"]}
+    written, suppressed = output[len(prompt) :], {IDS[START], *generation["suppress_tokens"]}
     if not written:
-        silent |= {*generation["begin_suppress_tokens"]}
-    allowed = {*range(len(PIECES))} - silent
+        suppressed |= {*generation["begin_suppress_tokens"]}
+    allowed = {*range(len(PIECES))} - suppressed
     if not generation["return_timestamps"]:
         return allowed
     allowed -= {*ids("notimestamps")}
@@ -105,8 +105,8 @@ def test_allowed_tokens_after_any_beginning(count, timestamps, checkpoint):
     if timestamps:
         prompt = prompt[:-1]
         changes = {"prompt_ids": prompt, "timestamp_id": FIRST, "max_first_timestamp": 1}
-        silent = {*config.head.rules.silent_ids, *ids("notimestamps")}
-        config = dataclasses.replace(config, silent_ids=tuple(silent), **changes)
+        suppressed = {*config.head.rules.suppressed_ids, *ids("notimestamps")}
+        config = dataclasses.replace(config, suppressed_ids=tuple(suppressed), **changes)
     rows, index = (9, 4), len(prompt) + count
     words = rng.integers(0, IDS[END], (*rows, count))
     times = FIRST + np.sort(rng.integers(0, 8, (*rows, count)), axis=-1)
@@ -266,7 +266,7 @@ def test_prompts(name, place, checkpoint):
     has_languages = name != "english"
     assert rules.language_ids == (ids("en", "de", "fr") if has_languages else ())
     assert rules.task_ids == (ids("translate", "transcribe") if has_languages else ())
-    assert rules.first_silent_ids == (SPACE, IDS[END])
+    assert rules.first_suppressed_ids == (SPACE, IDS[END])
     assert rules.timestamp_id == (None if name == "old" else FIRST)
     assert (rules.no_timestamps_id,) == ((None,) if name == "old" else ids("notimestamps"))
     assert family.notes == [] and own.notes == ()
@@ -332,7 +332,7 @@ def test_a_smaller_vocabulary_keeps_prompts_and_timestamps(named, tmp_path):
     config, rules = smaller.model.config, smaller.generation
     assert len(kept) < len(PIECES)
     assert [kept[number] for number in config.head.rules.prompt_ids] == [*ids("fr", "transcribe")]
-    assert [kept[number] for number in config.head.rules.first_silent_ids] == [SPACE, IDS[END]]
+    assert [kept[number] for number in config.head.rules.first_suppressed_ids] == [SPACE, IDS[END]]
     assert kept[config.head.rules.timestamp_id :] == [*range(FIRST, len(PIECES))]
     assert rules.configure(config) == config
 
@@ -517,7 +517,7 @@ def test_languages_that_cannot_be_chosen(generation, options, message, tmp_path)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"first_silent_ids": (-1,)}, r"`first_silent_ids` must be ids of the"),
+        ({"first_suppressed_ids": (-1,)}, r"`first_suppressed_ids` must be ids of the"),
         ({"timestamp_id": IDS[END]}, r"`timestamp_id` must be above `eos_id`"),
         (
             {"timestamp_id": None, "no_timestamps_id": None},

@@ -17,7 +17,7 @@ from keras_transformer.training.tasks.task import Training
 # The output at the end of each example. A block contains all its code and registrations.
 RESULTS = {
     "new_task": 'print(sorted({*answers} | {"even", "odd"}), 0 <= accuracy <= 100)',
-    "new_input": "print(corpus.size, corpus.cut > 0, losses[-1] < losses[0])",
+    "new_input": "print(corpus.size, corpus.truncated > 0, losses[-1] < losses[0])",
 }
 SHOWN = {"new_task": "['even', 'odd'] True", "new_input": "64 True True"}
 

@@ -106,5 +106,5 @@ class Marked(Translator):
 def test_an_evaluation_measures_what_a_subclass_answers():
     own = translator()
     marked = Marked(own.model, own.tokenizers, own.max_length)
-    texts, facts = TASKS["translation"].answer(marked, ["a dog"])
-    assert texts == [f"{text}!" for text in own(["a dog"])] and "incomplete" not in facts
+    texts, details = TASKS["translation"].answer(marked, ["a dog"])
+    assert texts == [f"{text}!" for text in own(["a dog"])] and "incomplete" not in details

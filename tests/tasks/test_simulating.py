@@ -246,11 +246,11 @@ def test_a_wrong_line_is_reported(simulator, lines, message):
 
 
 def test_metadata_of_an_older_export_has_no_format(simulator):
-    facts, codec = simulator.codec.metadata(), type(simulator.codec)
-    table = codec.from_metadata(facts, None).table
+    metadata, codec = simulator.codec.metadata(), type(simulator.codec)
+    table = codec.from_metadata(metadata, None).table
     assert table == simulator.codec.table == simulator.model.config.input.table
-    del facts["table"]
-    assert codec.from_metadata(facts, None).table == TableFormat()
+    del metadata["table"]
+    assert codec.from_metadata(metadata, None).table == TableFormat()
 
 
 def test_an_evaluation_covers_the_steps_with_a_known_target(simulator):
@@ -272,8 +272,8 @@ def test_an_evaluation_covers_the_steps_with_a_known_target(simulator):
 def test_scales_are_those_of_water_and_snow_if_the_model_reads_them():
     given = np.abs(series(40)) * [9, -6] + [0, 4]  # rain, and temperatures around 0
     data = tf.data.Dataset.from_tensor_slices((given.astype("float32"), np.arange(40.0)))
-    facts = {"inputs": INPUTS, "snow": ("rain", "warmth")}
-    plain, fields = (TASKS["time_series"].survey(data, known).fields for known in (None, facts))
+    metadata = {"inputs": INPUTS, "snow": ("rain", "warmth")}
+    plain, fields = (TASKS["time_series"].survey(data, known).fields for known in (None, metadata))
     np.testing.assert_allclose(plain["input_mean"], given.mean(axis=0), rtol=1e-4)
     assert fields["target_mean"] == plain["target_mean"] == 19.5
     water = SnowAccount(0, 1)(given[None].astype("float32")).numpy()[0]

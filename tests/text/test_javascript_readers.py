@@ -160,7 +160,7 @@ def test_texts_are_classified_as_in_python(name, tmp_path):
     assert [answer["label"] for answer in found["answers"]] == labels
     assert {answer["probability"] for answer in found["answers"]} == {1}
     cut = [bool(flag) for flag in rest["truncated"]]
-    assert [answer["cut"] for answer in found["answers"]] == cut and {*cut} == {True, False}
+    assert [answer["truncated"] for answer in found["answers"]] == cut and {*cut} == {True, False}
 
 
 @pytest.mark.parametrize("name", [slow("found"), "wordpiece", "qwen2"])
@@ -186,7 +186,7 @@ def test_words_are_labelled_as_in_python(name, tmp_path):
     ]
     for text, answer, result in zip(PLAIN, found["answers"], expected, strict=True):
         assert [word["label"] for word in answer["words"]] == [*result.labels], text
-        assert answer["cut"] == result.truncated, text
+        assert answer["truncated"] == result.truncated, text
         words = [text.encode("utf-16-le")[2 * w["begin"] : 2 * w["end"]] for w in answer["words"]]
         assert words == [word["word"].encode("utf-16-le") for word in answer["words"]]
         assert words == [word.decode().encode("utf-16-le") for word in text.encode().split()]

@@ -80,7 +80,7 @@ MORE = {
     "language_modelling": {},
     "masked_language_modelling": {"training": "label_smoothing = 0.0"},
     # Some sources are longer than four tokens; no target is.
-    "summarization": {"data": "cut_source = true"},
+    "summarization": {"data": "truncate_source = true"},
     # Words of letters and words of digits: no token is in both vocabularies.
     "translation": {"model": 'tie = "target"', "vocabulary": "shared = false"},
 }
@@ -373,7 +373,7 @@ def test_truncated_sources_are_counted_at_the_start(corpus, tmp_path):
     # The lengths include the space before the text, and the end.
     longer = sum(len(text) + 2 > 5 for text in texts)
     assert 0 < longer < 40
-    assert f"; 40 examples, {longer} sources cut to 5 tokens; " in " ".join(shown.split())
+    assert f"; 40 examples, {longer} sources truncated to 5 tokens; " in " ".join(shown.split())
 
 
 @pytest.mark.slow
@@ -511,7 +511,11 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, f
             ["data.packed=true", "data.train_weights=[2.0]"],
             "`data.packed` and `data.train_weights` cannot be combined",
         ),
-        ("language_modelling", ["data.cut_source=true"], "`data.cut_source` needs a source and a"),
+        (
+            "language_modelling",
+            ["data.truncate_source=true"],
+            "`data.truncate_source` needs a source and a",
+        ),
         (
             "summarization",
             ["training.best_by=bleu"],

@@ -39,7 +39,7 @@ class Corpus:
         examples: Number of examples.
         tokens: Number of items in each ragged column, such as tokens including ends, a tuple.
         too_long, empty: Number of examples that were left out because they are too long or empty.
-        cut: Number of examples that were cut.
+        truncated: Number of examples that were truncated.
         is_weighted: Whether epochs contain some examples more often than others.
         fingerprint: Checksum of all examples in their order, and of their weights.
     """
@@ -49,7 +49,9 @@ class Corpus:
         self._num_draws = num_draws
         counts, groups = store.manifest["counts"], store.manifest["groups"]
         self.size, self.examples = store.size, counts["examples"]
-        self.too_long, self.empty, self.cut = (counts[n] for n in ("too_long", "empty", "cut"))
+        self.too_long, self.empty, self.truncated = (
+            counts[n] for n in ("too_long", "empty", "truncated")
+        )
         self.fingerprint = store.manifest["fingerprint"]
         self._groups = groups
         self._ragged = [name for name, field in training.fields.items() if field.is_ragged]

@@ -118,13 +118,13 @@ def write_part(folder, number, **arrays: Any) -> None:
         np.savez(file, **arrays)
 
 
-def write_manifest(folder, parts, **facts: Any) -> None:
+def write_manifest(folder, parts, **metadata: Any) -> None:
     """Writes the manifest when all parts are complete.
 
     Args:
         folder: The folder of the `Distributions`.
         parts: Number of parts.
-        **facts: `k`, `vocab_size`, `rows`, `vocabulary` (see `vocabulary_digest`), and others.
+        **metadata: `k`, `vocab_size`, `rows`, `vocabulary` (see `vocabulary_digest`), and others.
     """
     checksums = [zlib.crc32(part_path(folder, number).read_bytes()) for number in range(parts)]
-    write_json(Path(folder) / MANIFEST, {**facts, "parts": checksums})
+    write_json(Path(folder) / MANIFEST, {**metadata, "parts": checksums})

@@ -13,7 +13,7 @@ from keras_transformer.training.data.stream import unconverted
 BATCH = 1024  # most examples that are encoded together; see `Training.encoded_together`
 CHUNK = 64  # number of batches in a chunk, which has 65,536 examples or fewer
 LONGEST = 200  # characters of a value in an error
-COUNTS = ("rows", "examples", "too_long", "empty", "cut")
+COUNTS = ("rows", "examples", "too_long", "empty", "truncated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Limits:
     Args:
         max_length: Maximum length of a sequence, such as a text in tokens including its end.
             Examples with a longer or an empty sequence are left out. `None`: there is no limit.
-        cut_source: Whether to truncate the first sequence of an example if it is too long.
+        truncate_source: Whether to truncate the first sequence of an example if it is too long.
         packed: Whether to pack several examples into a row, and to cut longer ones into parts: see
             `pack_texts`.
     """
 
     max_length: int | None = None
-    cut_source: bool = False
+    truncate_source: bool = False
     packed: bool = False
 
 
@@ -75,7 +75,7 @@ class Chunk:
         weights: How often an epoch contains each example, on average, `[examples]`.
         counts: Dictionary of `COUNTS`: numbers of rows of the data set that were read; of examples
             in the columns (packed rows may contain several); of examples that were left out because
-            they are too long or empty; and of examples that were cut.
+            they are too long or empty; and of examples that were truncated.
         checksum: Checksum of all values in the order of the data set.
     """
 
@@ -155,17 +155,20 @@ class Encoder:
         """Returns the kept examples of a batch: columns, counts and indices of the rows."""
         self._check(batch, columns, before)
         rows = _rows_of(batch)
-        empty = too_long = is_cut = np.zeros(rows, bool)
+        empty = too_long = is_truncated = np.zeros(rows, bool)
         lengths = {name: batch[name].row_lengths().numpy() for name in self._ragged}
         if lengths:
             shortest = {name: self._fields[name].min_length for name in self._ragged}
             empty = np.any([lengths[name] < shortest[name] for name in self._ragged], axis=0)
         limit = self._limits.max_length
         if lengths and limit is not None and not self._limits.packed:
-            if self._limits.cut_source:
+            if self._limits.truncate_source:
                 first = self._ragged[0]
-                batch = {**batch, first: self._fields[first].cut(batch[first], limit)}
-                is_cut, lengths[first] = lengths[first] > limit, batch[first].row_lengths().numpy()
+                batch = {**batch, first: self._fields[first].truncate(batch[first], limit)}
+                is_truncated, lengths[first] = (
+                    lengths[first] > limit,
+                    batch[first].row_lengths().numpy(),
+                )
             most = dict.fromkeys(self._ragged, limit) | self.longest
             too_long = ~empty & np.any([lengths[n] > most[n] for n in self._ragged], axis=0)
         kept = np.flatnonzero(~(empty | too_long))
@@ -176,7 +179,7 @@ class Encoder:
         for name in self._texts:
             found[f"{name}.text"] = _bytes(columns[name].numpy()[kept])
         sums = {"rows": rows, "examples": len(kept), "too_long": int(too_long.sum())}
-        sums |= {"empty": int(empty.sum()), "cut": int(is_cut[kept].sum())}
+        sums |= {"empty": int(empty.sum()), "truncated": int(is_truncated[kept].sum())}
         return found, sums, before + kept
 
     def _chunk(self, parts, weights, begin):
@@ -188,7 +191,7 @@ class Encoder:
         numbers = np.concatenate([part[2] for part in parts])
         if self._limits.packed:
             ((name, texts),) = columns.items()
-            columns[name], counts["cut"] = pack_texts(texts, self._limits.max_length)
+            columns[name], counts["truncated"] = pack_texts(texts, self._limits.max_length)
         size = len(next(_lengths(columns)))
         own = np.ones(size)
         if weights is not None:

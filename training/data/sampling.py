@@ -123,7 +123,9 @@ class SubwordSampler:
         for number, ids in enumerate(drawn):
             ids.append(field.tokenizer.eos_id)
             if len(ids) > self._max_length:
-                usual = field.cut(field.encode(tf.constant([strings[number]])), self._max_length)
+                usual = field.truncate(
+                    field.encode(tf.constant([strings[number]])), self._max_length
+                )
                 drawn[number] = usual.to_list()[0]
         ends = np.cumsum([0, *map(len, drawn)])
         return np.fromiter((token for ids in drawn for token in ids), np.int32, ends[-1]), ends

@@ -22,20 +22,21 @@ class Assignment:
     references: list
     is_backward: bool = False
 
-    def pairs(self, results, keep_cut) -> list[tuple[str, str]]:
+    def pairs(self, results, keep_truncated) -> list[tuple[str, str]]:
         """Returns the pairs of source and target that the student can learn.
 
         Args:
-            results: List of the output for each of the `inputs`, and whether the input was cut.
-            keep_cut: Whether a forward teacher's outputs for cut sources are learned; the student
-                cuts the same sources. A backward teacher's outputs for cut targets never are,
-                because they lack the source of the rest.
+            results: List of the output for each of the `inputs`, and whether the input was
+                truncated.
+            keep_truncated: Whether a forward teacher's outputs for truncated sources are learned;
+                the student truncates the same sources. A backward teacher's outputs for truncated
+                targets never are, because they lack the source of the rest.
         """
-        keep_cut = keep_cut and not self.is_backward
+        keep_truncated = keep_truncated and not self.is_backward
         kept = [
             (text, output)
-            for text, (output, cut) in zip(self.inputs, results, strict=True)
-            if output.strip() and (keep_cut or not cut)
+            for text, (output, truncated) in zip(self.inputs, results, strict=True)
+            if output.strip() and (keep_truncated or not truncated)
         ]
         return [(output, text) for text, output in kept] if self.is_backward else kept
 

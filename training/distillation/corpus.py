@@ -90,7 +90,13 @@ class Files:
             original: How often an epoch contains each of the original pairs. `None`: never.
             word_level: Whether the student learns predictions of the teachers.
         """
-        common = ("max_length", "batch_tokens", "cut_source", "source_language", "target_language")
+        common = (
+            "max_length",
+            "batch_tokens",
+            "truncate_source",
+            "source_language",
+            "target_language",
+        )
         values = {name: getattr(data, name, None) for name in common}
         section = {"source": "text"} | {k: v for k, v in values.items() if v is not None}
         if None in (section.get("source_language"), section.get("target_language")):

@@ -10,8 +10,12 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.distillation.assignments import assign, distinct
 from keras_transformer.training.distillation.corpus import Files, Texts
-from keras_transformer.training.distillation.facts import is_complete, read_facts, write_facts
 from keras_transformer.training.distillation.generation import generate, has_parts
+from keras_transformer.training.distillation.metadata import (
+    is_complete,
+    read_metadata,
+    write_metadata,
+)
 from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.distillation.student import (
     check_student,
@@ -43,13 +47,13 @@ def distill(
     """Trains a student on the outputs of its teachers for the sources of its training data.
 
     The folder `distillation` of the run contains the generated texts, `train.source` and
-    `train.target`, the other splits with their own references, and metadata in `facts.json`. The
+    `train.target`, the other splits with their own references, and metadata in `metadata.json`. The
     outputs are written in parts. Repeat an interrupted call: it resumes after the last complete
     part, or resumes training as `train` does. The texts are the same as those of an
     uninterrupted call.
 
     A source is left out if the teachers generate nothing for it, or if it is longer than their
-    maximum input and `data.cut_source` is not set.
+    maximum input and `data.truncate_source` is not set.
 
     Args:
         settings: The `Settings` of the student, with the original data.
@@ -99,7 +103,7 @@ def distill(
     if distillation.shard is not None:  # no lock: other shards are written to the same folder
         return generate(run, settings, distillation, work, console)
     with RunLock(run.path):
-        facts = generate(run, settings, distillation, work, console)
+        metadata = generate(run, settings, distillation, work, console)
         _keep_vocabulary(run, files.folder, own)
         original = _original_pairs(files, texts, distillation)
         if distillation.original is not None and not original:
@@ -114,10 +118,10 @@ def distill(
             _predict_words(run, student, forward, distillation, console)
     train(student, run.path, console=console)
     if distillation.original is not None:
-        facts = {**facts, "original": distillation.original}
+        metadata = {**metadata, "original": distillation.original}
     if word_level is not None:
-        facts = {**facts, "word_level": word_level}
-    run.update_metrics(distilled=facts)
+        metadata = {**metadata, "word_level": word_level}
+    run.update_metrics(distilled=metadata)
     return run.read_metrics()
 
 
@@ -163,8 +167,8 @@ def _original_pairs(files, texts, distillation):
 
 def _keep_vocabulary(run, folder, own):
     """Records whether the student has a vocabulary of its own, which training cannot change."""
-    facts = read_facts(folder)
-    if is_trained(run) and facts["plan"].get("own_vocabulary", own) != own:
+    metadata = read_metadata(folder)
+    if is_trained(run) and metadata["plan"].get("own_vocabulary", own) != own:
         whose = "the teacher's" if own else "its own"
         raise ValueError(f"{run.path} was trained with {whose} vocabulary: choose another folder.")
-    write_facts(folder, {**facts, "plan": {**facts["plan"], "own_vocabulary": own}})
+    write_metadata(folder, {**metadata, "plan": {**metadata["plan"], "own_vocabulary": own}})

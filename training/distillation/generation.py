@@ -6,7 +6,11 @@ from typing import Any
 
 from keras_transformer.training.distillation.assignments import digest, distinct
 from keras_transformer.training.distillation.corpus import Files
-from keras_transformer.training.distillation.facts import check_plan, read_facts, write_facts
+from keras_transformer.training.distillation.metadata import (
+    check_plan,
+    read_metadata,
+    write_metadata,
+)
 from keras_transformer.training.distillation.pace import Pace
 from keras_transformer.training.distillation.teachers import Searcher
 from keras_transformer.training.distillation.translations import Parts
@@ -33,22 +37,22 @@ def generate(run, settings, distillation, work, console) -> dict[str, Any]:
         console: The `rich.console.Console` for the progress.
 
     Returns:
-        The metadata that `facts.json` keeps, without the plan.
+        The metadata that `metadata.json` keeps, without the plan.
 
     Raises:
         ValueError: If the folder contains outputs of another plan, or no output is usable.
         KeyboardInterrupt: After Ctrl-C or SIGTERM; all complete parts are kept.
     """
     folder, best_of = run.distillation, distillation.best_of
-    plan = _plan(work, distillation, settings.data.cut_source)
-    before = read_facts(folder)
+    plan = _plan(work, distillation, settings.data.truncate_source)
+    before = read_metadata(folder)
     if "kept" in before or has_parts(folder):
         check_plan(folder, before.get("plan", {}), plan)
-    facts = {key: value for key, value in before.items() if key != "plan"}
+    metadata = {key: value for key, value in before.items() if key != "plan"}
     if "kept" not in before:
         folder.mkdir(parents=True, exist_ok=True)
-        facts = _describe(work, distillation)
-        write_facts(folder, {"plan": plan, **facts})
+        metadata = _describe(work, distillation)
+        write_metadata(folder, {"plan": plan, **metadata})
         outputs = []
         for assignment in work:
             parts = Parts(
@@ -59,17 +63,17 @@ def generate(run, settings, distillation, work, console) -> dict[str, Any]:
             _run_teachers(assignment, parts, distillation, settings, console)
             outputs.append(parts)
         if distillation.shard is not None:
-            return facts
+            return metadata
         results = [parts.read() for parts in outputs]
-        keep_cut, is_diverse = settings.data.cut_source, distillation.is_diverse
-        facts |= _write_generated(Files(folder), work, results, keep_cut, is_diverse)
-        write_facts(folder, {"plan": plan, **facts})
+        keep_truncated, is_diverse = settings.data.truncate_source, distillation.is_diverse
+        metadata |= _write_generated(Files(folder), work, results, keep_truncated, is_diverse)
+        write_metadata(folder, {"plan": plan, **metadata})
     shutil.rmtree(folder / PARTS, ignore_errors=True)
-    say(console, _summary(facts, folder))
-    return facts
+    say(console, _summary(metadata, folder))
+    return metadata
 
 
-def _plan(work, distillation, cut_source):
+def _plan(work, distillation, truncate_source):
     """Returns everything that the outputs depend on, a dictionary of plain values."""
     plan: dict[str, Any] = {
         "teachers": [],
@@ -79,7 +83,7 @@ def _plan(work, distillation, cut_source):
         "best_of": distillation.best_of,
         "sources": None,
         "targets": None,
-        "cut_source": cut_source,
+        "truncate_source": truncate_source,
     }
     for assignment in work:  # teachers of a direction read the same inputs
         teachers, inputs = KEYS[assignment.is_backward]
@@ -91,7 +95,7 @@ def _plan(work, distillation, cut_source):
 
 def _describe(work, distillation):
     """Returns the metadata that are known before the outputs, a dictionary."""
-    facts: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "teachers": [],
         "search": str(distillation.search),
         "best_of": distillation.best_of,
@@ -101,13 +105,13 @@ def _describe(work, distillation):
         ),
     }
     if distillation.is_diverse:
-        facts |= {"backward": [], "separate": distillation.separate}
+        metadata |= {"backward": [], "separate": distillation.separate}
     for assignment in work:
-        facts[KEYS[assignment.is_backward][0]] += [
+        metadata[KEYS[assignment.is_backward][0]] += [
             {"run": str(teacher.run.path), **teacher.run.read_origin()}
             for teacher in assignment.teachers
         ]
-    return facts
+    return metadata
 
 
 def _run_teachers(assignment, parts, distillation, settings, console):
@@ -134,25 +138,26 @@ def _names(teachers):
     return " and ".join(str(teacher.run.path) for teacher in teachers)
 
 
-def _write_generated(files, work, results, keep_cut, is_diverse):
-    """Writes the pairs that the student learns; returns how many were kept, cut, empty, doubled."""
-    facts, pairs = {"kept": 0, "cut": 0, "empty": 0}, []
+def _write_generated(files, work, results, keep_truncated, is_diverse):
+    """Writes the pairs that the student learns; returns their counts."""
+    metadata, pairs = {"kept": 0, "truncated": 0, "empty": 0}, []
     for assignment, outputs in zip(work, results, strict=True):
-        facts["cut"] += sum(cut for _, cut in outputs)
-        facts["empty"] += sum(not text.strip() for text, _ in outputs)
-        pairs += assignment.pairs(outputs, keep_cut)
+        metadata["truncated"] += sum(truncated for _, truncated in outputs)
+        metadata["empty"] += sum(not text.strip() for text, _ in outputs)
+        pairs += assignment.pairs(outputs, keep_truncated)
     if not pairs:
         count = sum(map(len, results))
         raise ValueError(f"the teachers generated no usable text for any of {count:,} sentences.")
     if is_diverse:
         unique = distinct(pairs)
-        facts["duplicates"], pairs = len(pairs) - len(unique), unique
+        metadata["duplicates"], pairs = len(pairs) - len(unique), unique
     files.write("train", *zip(*pairs, strict=True))
-    return {**facts, "kept": len(pairs)}
+    return {**metadata, "kept": len(pairs)}
 
 
-def _summary(facts, folder):
-    text = f"The student learns {facts['kept']:,} of {facts['sentences']:,} sentences"
-    if "duplicates" in facts:
-        text = f"{text}; {facts['duplicates']:,} are duplicates"
-    return f"{text}; {facts['cut']:,} were cut, {facts['empty']:,} have no output: {folder}."
+def _summary(metadata, folder):
+    text = f"The student learns {metadata['kept']:,} of {metadata['sentences']:,} sentences"
+    if "duplicates" in metadata:
+        text = f"{text}; {metadata['duplicates']:,} are duplicates"
+    text = f"{text}; {metadata['truncated']:,} were truncated"
+    return f"{text}, {metadata['empty']:,} have no output: {folder}."

@@ -72,7 +72,8 @@ class Parts:
         """Reads the outputs when all parts are complete.
 
         Returns:
-            List of pairs in the order of the sentences: the text, and whether its source was cut.
+            List of pairs in the order of the sentences: the text, and whether its source was
+            truncated.
 
         Raises:
             ValueError: If a part is damaged.
@@ -81,7 +82,10 @@ class Parts:
         for number, places in self._parts():
             path = self._path(number)
             try:
-                rows = [(str(text), bool(cut)) for text, cut in json.loads(path.read_text("utf-8"))]
+                rows = [
+                    (str(text), bool(truncated))
+                    for text, truncated in json.loads(path.read_text("utf-8"))
+                ]
                 if len(rows) != len(places):
                     raise ValueError(f"{len(rows)} of {len(places)} texts")
             except (ValueError, TypeError) as error:
@@ -105,7 +109,7 @@ class Parts:
         return self.folder / f"part-{number:06d}.json"
 
     def _chosen(self, place, outputs):
-        """Returns the text that the student learns, and whether its source was cut."""
+        """Returns the text that the student learns, and whether its source was truncated."""
         reference = self._references[place] if self._references else None
         texts = [output.text for output in outputs]
         text = texts[0] if reference is None else best_of(texts, reference)

@@ -92,13 +92,13 @@ class Predictions:
         """
         sources, targets = (tf.constant(list(column)) for column in zip(*pairs, strict=True))
         limit, pad_id = self._pipeline.max_length, self._pipeline.model.config.tokens.pad_id
-        source, is_cut, _ = encode(self._tokenizers.source, sources, limit)
+        source, is_truncated, _ = encode(self._tokenizers.source, sources, limit)
         target = self._tokenizers.target.encode(targets)  # ragged [pairs, (T)]
         lengths = target.row_lengths().numpy()
         ends = np.cumsum(lengths)
         tokens = np.zeros([lengths.sum(), self.k], self._dtype)
         probabilities = np.zeros([lengths.sum(), self.k], np.float16)
-        scored = np.flatnonzero(~is_cut.numpy() & (lengths <= limit) & (lengths > 0))
+        scored = np.flatnonzero(~is_truncated.numpy() & (lengths <= limit) & (lengths > 0))
         for rows in self._batches(scored, lengths):
             ids = [tf.gather(side, rows).to_tensor(pad_id) for side in (source, target)]
             best = [values.numpy() for values in self._graph(*ids)]  # [B, T, K] twice

@@ -55,10 +55,12 @@ def introduction(session) -> str:
     epoch = "an epoch of the weighted examples" if weighted else "an epoch"
     left_out = f", {corpus.too_long:,} longer ones left out" if corpus.too_long else ""
     left_out += f", {corpus.empty:,} empty ones left out" if corpus.empty else ""
-    if corpus.cut and session.training.packed:
-        left_out += f", {corpus.cut:,} of them cut into parts"
-    elif corpus.cut:
-        left_out += f", {corpus.cut:,} sources cut to {settings.data.max_length:,} tokens"
+    if corpus.truncated and session.training.packed:
+        left_out += f", {corpus.truncated:,} of them cut into parts"
+    elif corpus.truncated:
+        left_out += (
+            f", {corpus.truncated:,} sources truncated to {settings.data.max_length:,} tokens"
+        )
     text = f"{_parameters(session.learner)}; {_examples(session)}{left_out}"
     return f"{text}; {steps:,} updates are {epoch}."
 

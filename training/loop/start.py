@@ -45,7 +45,7 @@ class Start:
         sizes = _sizes(settings.config(), self.model.config, parts)
         self._refuse(*(_without_fewer(*sizes) if self.shrinks else sizes), "model")
         update = other.read_metrics().get("model_update")
-        self.facts = {"run": str(self.path), "model_update": update}
+        self.metadata = {"run": str(self.path), "model_update": update}
 
     def give_weights(self, model) -> Any:
         """Copies the weights of the parts to the model to train.

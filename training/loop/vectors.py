@@ -44,10 +44,10 @@ def freeze(model) -> None:
     model.input_embedding.table.trainable = False
 
 
-def described(facts) -> str:
+def described(metadata) -> str:
     """Returns a sentence that describes the result of `give_vectors`."""
-    fixed = ", which are not trained" if facts["frozen"] else ""
+    fixed = ", which are not trained" if metadata["frozen"] else ""
     return (
-        f"{facts['found']:,} tokens begin with their vectors in {facts['file']}{fixed}; "
-        f"{facts['missing']:,} are not in it."
+        f"{metadata['found']:,} tokens begin with their vectors in {metadata['file']}{fixed}; "
+        f"{metadata['missing']:,} are not in it."
     )

@@ -32,7 +32,7 @@ class TokenData(DataSettings):
         "larger, including padding.",
     )
 
-    cut_source: bool = Field(
+    truncate_source: bool = Field(
         False,
         description="Whether to truncate sources to `max_length` instead of leaving out the "
         "example. Targets are never truncated.",

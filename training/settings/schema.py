@@ -85,8 +85,8 @@ class Settings(Section):
         self.model.check_vectors(config, task)
         check_tuning(self, config)
         self.schedule.check_length(self.training.updates)
-        if getattr(self.data, "cut_source", False):
-            _require_two_sides(task, "`data.cut_source`")
+        if getattr(self.data, "truncate_source", False):
+            _require_two_sides(task, "`data.truncate_source`")
         self._check_directions(task)
         self._check_packed(task)
         self._check_distributions()
@@ -207,7 +207,7 @@ def _require_two_sides(task, what):
 
 def _unused(task):
     """Returns the sections and keys that have no effect on a task."""
-    cutoff = () if task.cuts_tokens else ("training.simcut", "training.token_cutoff")
+    cutoff = () if task.truncates_tokens else ("training.simcut", "training.token_cutoff")
     ctc = () if task.has_frames else ("training.ctc_weight",)
     return *task.unused, *cutoff, *ctc
 

@@ -139,7 +139,7 @@ class Training(abc.ABC):
         """
         limits = Limits(
             getattr(settings, "max_length", None),
-            getattr(settings, "cut_source", False),
+            getattr(settings, "truncate_source", False),
             self.packed,
         )
         own = {name: getattr(settings, name) for name in self.row_settings}

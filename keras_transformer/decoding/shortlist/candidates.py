@@ -40,7 +40,7 @@ class Lists:
         shortlist.check_sizes(source_size, vocabulary.size)
         rules = vocabulary.rules
         special = {vocabulary.pad_id, vocabulary.bos_id, vocabulary.eos_id}
-        special |= {*rules.silent_ids, *rules.end_ids}
+        special |= {*rules.suppressed_ids, *rules.end_ids}
         special |= {rules.forced_bos_id, rules.forced_eos_id} - {None}
         first = set(range(shortlist.first)) - set(rules.banned_ids)
         self.front = sorted(first | special)
@@ -160,7 +160,7 @@ def _vocabulary(whole, front, size):
         for token in (rules.forced_bos_id, rules.forced_eos_id)
     )
     rules = OutputRules(
-        silent_ids=tuple(front.index(token) for token in rules.silent_ids),
+        suppressed_ids=tuple(front.index(token) for token in rules.suppressed_ids),
         forced_bos_id=begin,
         forced_eos_id=end,
         no_repeat_ngram=rules.no_repeat_ngram,

@@ -196,8 +196,8 @@ class Marian(Family):
         factor = self._length_factor
         if factor is None:
             factor = read_length_factor(self.folder.model, self.settings.content)
-        silent = (self._sides[1].unk_id,)
-        return Generation(Greedy(), OutputRules(silent_ids=silent, length_factor=factor))
+        suppressed = (self._sides[1].unk_id,)
+        return Generation(Greedy(), OutputRules(suppressed_ids=suppressed, length_factor=factor))
 
     def origin(self) -> dict[str, Any]:  # noqa: D102
         version = str(self.settings.get("version", "")).strip() or None

@@ -207,11 +207,13 @@ class Whisper(Family):
         own = read_generation(settings, ends, size, CARRIED)
         prompt = {**self._prompt.rules(), **self._silence(size)}
         self._check_names()
-        silent = {*own.rules.silent_ids, *self._list_of_ids("suppress_tokens", size)} - {ends[0]}
+        suppressed = {*own.rules.suppressed_ids, *self._list_of_ids("suppress_tokens", size)} - {
+            ends[0]
+        }
         rules = dataclasses.replace(
             own.rules,
-            silent_ids=tuple(sorted(silent)),
-            first_silent_ids=tuple(self._list_of_ids("begin_suppress_tokens", size)),
+            suppressed_ids=tuple(sorted(suppressed)),
+            first_suppressed_ids=tuple(self._list_of_ids("begin_suppress_tokens", size)),
             **prompt,
         )
         search = self._search(own.search, len(prompt["prompt_ids"]))

@@ -28,8 +28,8 @@ class ClassificationCodec(TextLabelCodec):
         """Returns a `Classification` for each text."""
         columns = (answers[name] for name in ("label", "probability", "truncated", "probabilities"))
         return [
-            Classification(label.decode(), float(probability), bool(cut), row)
-            for label, probability, cut, row in zip(*columns, strict=True)
+            Classification(label.decode(), float(probability), bool(truncated), row)
+            for label, probability, truncated, row in zip(*columns, strict=True)
         ]
 
     def guide(self, example) -> Guide:  # noqa: D102
@@ -52,7 +52,7 @@ class TextClassificationPipeline(TextLabelPass):
         model: A `TextClassifier`.
         tokenizer: The `Tokenizer` of the model.
         max_length: Maximum length of a text in tokens, including its end token; longer texts are
-            cut. `None`: the model's `max_length`.
+            truncated. `None`: the model's `max_length`.
 
     Raises:
         TypeError: If an argument has the wrong type.

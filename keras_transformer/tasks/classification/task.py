@@ -23,7 +23,7 @@ class ClassificationTask(Task):
 
         return TextClassificationPipeline
 
-    def survey(self, rows, facts=None) -> Survey:
+    def survey(self, rows, metadata=None) -> Survey:
         """Returns the labels and sentences with their counts; see `count_labels`.
 
         The counts reveal header lines, swapped columns and typing errors.
@@ -43,7 +43,7 @@ class ClassificationTask(Task):
             Dictionary of `accuracy`, from 0 to 100; `macro_f1`, from 0 to 100, the mean F1 over all
             labels that occur in the references or the predictions, as in scikit-learn; `texts`,
             their number; `truncated`, the number of texts that were longer than the model's limit
-            and were cut; and `seconds`.
+            and were truncated; and `seconds`.
         """
         metrics, results = evaluate_labels(pipeline, *columns, noun="text")
         return {

@@ -24,7 +24,7 @@ class TextVector(Result):
 
     Args:
         values: Array `[D]`, float32.
-        truncated: Whether the text was longer than the model's limit and was cut.
+        truncated: Whether the text was longer than the model's limit and was truncated.
     """
 
     values: np.ndarray = dataclasses.field(compare=False, repr=False)
@@ -158,7 +158,7 @@ class Embedder(TextPass):
         model: A `TextEmbedder`.
         tokenizer: The `Tokenizer` of the model.
         max_length: Maximum length of a text in tokens, including its end token; longer texts are
-            cut. `None`: the model's `max_length`.
+            truncated. `None`: the model's `max_length`.
 
     Raises:
         TypeError: If an argument has the wrong type.

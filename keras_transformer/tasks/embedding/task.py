@@ -96,7 +96,7 @@ class EmbeddingTask(Task):
             the cosines of the vectors. Without: `recall_at_1`, `recall_at_5` and `recall_at_10`,
             from 0 to 100, the share of texts whose partner is among the most similar candidates;
             and `candidates`, the number of different second texts. See `ranks_of_partners`. In any
-            case `pairs`; `truncated`, the number of texts that were cut; and `seconds`.
+            case `pairs`; `truncated`, the number of texts that were truncated; and `seconds`.
 
         Raises:
             ValueError: If there are no pairs, or all scores are equal.
@@ -120,5 +120,5 @@ class EmbeddingTask(Task):
             ranks = ranks_of_partners(ours, theirs, texts, others)
             metrics = {f"recall_at_{count}": recall_at(ranks, count) for count in (1, 5, 10)}
             metrics["candidates"] = len({*others})
-        cut = sum(result.truncated for result in results)
-        return {**metrics, "pairs": len(texts), "truncated": cut, "seconds": seconds}
+        truncated = sum(result.truncated for result in results)
+        return {**metrics, "pairs": len(texts), "truncated": truncated, "seconds": seconds}

@@ -28,7 +28,7 @@ class ImageClassificationTask(Task):
 
         return ImageClassificationPipeline
 
-    def survey(self, rows, facts=None) -> Survey:
+    def survey(self, rows, metadata=None) -> Survey:
         """Returns the labels, and the height, width and channels of the images.
 
         Labels are the names of folders; see `count_labels`.

@@ -61,8 +61,8 @@ class TextGenerator(Generator):
             batch_size: Number of texts scored at a time.
 
         Returns:
-            List of `Score`. A text that is longer than the limit is cut, and its score does not
-            include an end token. If no token begins a text for the model (`attends_to_start` =
+            List of `Score`. A text that is longer than the limit is truncated, and its score does
+            not include an end token. If no token begins a text for the model (`attends_to_start` =
             false), the score does not include the first token of a text, which follows nothing.
 
         Raises:

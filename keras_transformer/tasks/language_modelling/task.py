@@ -16,7 +16,7 @@ class LanguageModellingTask(Task):
     texts = {"source": ("text",)}
     training = "keras_transformer.training.tasks.language_modelling:LanguageModellingTraining"
     config_class = LanguageModelConfig
-    can_pack = cuts_tokens = True
+    can_pack = truncates_tokens = True
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102

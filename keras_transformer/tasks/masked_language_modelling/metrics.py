@@ -18,7 +18,7 @@ class MaskScores(typing.NamedTuple):
         log_probability: Sum of their log-probabilities.
         right: Number of those that are the most probable tokens at their position.
         tokens: Number of hidden tokens.
-        truncated: Number of texts that were cut.
+        truncated: Number of texts that were truncated.
     """
 
     log_probability: float

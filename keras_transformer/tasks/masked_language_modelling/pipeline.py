@@ -27,7 +27,7 @@ class Filling(Choice):
             best first. A token that continues a word is written as in the vocabulary, such as
             `##ing`; in byte-level BPE one that begins a word has a space before it.
         probabilities: Array `[M, K]`, float32.
-        truncated: Whether the text was longer than the model's limit and was cut.
+        truncated: Whether the text was longer than the model's limit and was truncated.
     """
 
     words: tuple
@@ -133,7 +133,7 @@ class MaskCodec(TextCodec):
         """Returns `source` and, as the rest, `places` and `truncated`.
 
         `places`, `[B, M]`, are the positions of the masks, -1 after the last one; `truncated`,
-        `[B]`, whether the text was cut.
+        `[B]`, whether the text was truncated.
         """
         ids, truncated, _ = encode(self.tokenizer, sentences, self.longest, masked=True)
         is_mask = ids.with_values(tf.equal(ids.values, self.tokenizer.mask_id))
@@ -244,7 +244,7 @@ class MaskFiller(TextPass):
         model: A `MaskedLanguageModel`.
         tokenizer: The `Tokenizer` of the model, which must have a mask token.
         max_length: Maximum length of a text in tokens, including its end token; longer texts are
-            cut. `None`: the model's `max_length`.
+            truncated. `None`: the model's `max_length`.
 
     Raises:
         TypeError: If an argument has the wrong type.

@@ -19,7 +19,7 @@ class MaskedLanguageModellingTask(Task):
     )
     config_class = MaskedLanguageModelConfig
     metrics = {"loss": LOSS, "perplexity": PERPLEXITY, "token_accuracy": TOKEN_ACCURACY}
-    needs_mask = cuts_tokens = True
+    needs_mask = truncates_tokens = True
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.masked_language_modelling.pipeline import MaskFiller
@@ -41,7 +41,7 @@ class MaskedLanguageModellingTask(Task):
             probable ones; `perplexity`, `exp` of the mean cross-entropy of the hidden tokens in
             nats, given all other tokens of their text; `tokens`, the number of hidden tokens;
             `texts`, their number; `truncated`, the number of texts longer than the model's limit,
-            which are cut; and `seconds`.
+            which are truncated; and `seconds`.
 
         Raises:
             ValueError: If there is no token to hide.

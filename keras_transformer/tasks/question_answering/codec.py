@@ -42,7 +42,7 @@ class Answer(Choice):
             `no_answer` is set.
         begin, end: Offsets of the span in bytes of the passage in UTF-8.
         probability: Product of the probabilities of both ends, in the window where it is largest.
-        truncated: Whether the question was longer than the model's limit and was cut.
+        truncated: Whether the question was longer than the model's limit and was truncated.
         segments: Numbers of the first and the last segment; see the module `passages`. -1 if there
             is no answer.
         probabilities: Array `[2, G]`, float32: probability of each segment of the passage as the
@@ -96,7 +96,7 @@ class AnswerCodec(TextCodec):
     Args:
         tokenizer: See `TextCodec`.
         max_length: Maximum length of a row in tokens: a question, a window of the passage, and two
-            more. A question is cut at half of it.
+            more. A question is truncated to half of it.
         max_answer, stride, pair_layout, no_answer: See `SpanPredictorConfig`.
     """
 
@@ -299,8 +299,8 @@ class AnswerCodec(TextCodec):
                 f"{self.longest}: {row}; later ids are ignored. `start` and `end` are logits; "
                 f"the logits of the id {self.tokenizer.bos_id} stand for an answer that is not in "
                 "the row. Invalid ids are an error.",
-                f"Strings are UTF-8. A question of more than {self.longest // 2} tokens is cut, "
-                "and `truncated` is true. A long passage is read in overlapping windows.",
+                f"Strings are UTF-8. A question of more than {self.longest // 2} tokens is "
+                "truncated, and `truncated` is true. A long passage is read in windows.",
             ],
             modules=MODULES,
         )

@@ -116,7 +116,7 @@ def read_questions(tokenizer, questions, longest) -> tuple[Tensor, Tensor]:
 
     Returns:
         Token ids without an end token, at most half of `longest`, ragged `[B, (Q)]`; and whether
-        each question was cut, `[B]`.
+        each question was truncated, `[B]`.
     """
     limit = tokenizer.bytes_per_token * longest
     pieces = tokenizer.tokenize(tf.strings.substr(questions, 0, limit))

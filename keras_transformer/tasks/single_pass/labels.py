@@ -19,7 +19,7 @@ class Classification(Choice):
     Args:
         label: The most probable label.
         probability: Its probability.
-        truncated: Whether a text was longer than the model's limit and was cut.
+        truncated: Whether a text was longer than the model's limit and was truncated.
         probabilities: Array `[C]`, float32, in the order of the classifier's labels.
     """
 

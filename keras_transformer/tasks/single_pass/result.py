@@ -12,7 +12,7 @@ class Result(abc.ABC):
     """An answer and the numbers that it was derived from.
 
     Attributes:
-        truncated: Whether the input was longer than the model's limit and was cut.
+        truncated: Whether the input was longer than the model's limit and was truncated.
     """
 
     @property

@@ -31,7 +31,7 @@ class TextCodec(Codec):
     Args:
         tokenizer: The `Tokenizer`, or a pair of them, of which the first is used.
         max_length: Maximum length of a text in tokens, including its end token; longer texts are
-            cut.
+            truncated.
     """
 
     example = "text"
@@ -101,7 +101,7 @@ class TextCodec(Codec):
         return [
             "B: number of texts in the request. S: number of tokens of its longest text, at most "
             f"{self.longest}.",
-            f"Strings are UTF-8. A text of more than {self.longest} tokens is cut, and "
+            f"Strings are UTF-8. A text of more than {self.longest} tokens is truncated, and "
             f"`truncated` is true. Token ids belong to the {self.tokenizer.title} vocabulary "
             f"inside: a text ends with {self.tokenizer.eos_id}, and later ids are ignored; invalid "
             "ids are an error.",
@@ -123,7 +123,7 @@ class TextPass(SinglePass, TextPipeline, abc.ABC):
     """A trained model that answers in one pass about a text, with its tokenizer.
 
     Args:
-        model, tokenizer, max_length: See `TextPipeline`. Longer texts are cut.
+        model, tokenizer, max_length: See `TextPipeline`. Longer texts are truncated.
     """
 
     def __init__(

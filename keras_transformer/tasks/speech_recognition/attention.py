@@ -25,7 +25,7 @@ class SpeechAttention:
         position_seconds: Time between two positions, a multiple of it.
         frequencies: Centre of each mel filter in Hz, `[F]`.
         kind: `"sound"`.
-        truncated: Whether the recording was longer than the model's limit and was cut.
+        truncated: Whether the recording was longer than the model's limit and was truncated.
     """
 
     words: list[str]

@@ -130,7 +130,7 @@ class TranscriptHead(OutputHead, VocabularyOptions):
 
     accepted: ClassVar[tuple] = (
         *OutputHead.accepted,
-        *("prompt_ids", "first_silent_ids", "timestamp_id", "max_first_timestamp"),
+        *("prompt_ids", "first_suppressed_ids", "timestamp_id", "max_first_timestamp"),
         *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "no_speech_id"),
         *THRESHOLDS,
     )

@@ -187,7 +187,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
 
         Args:
             recording: A path, the bytes of a file, or an array of samples; see `transcribe`. A
-                recording longer than the model's `max_seconds` is cut.
+                recording longer than the model's `max_seconds` is truncated.
 
         Returns:
             Dictionary from `"sound"` to a `SpeechAttention` with all layers and heads.

@@ -39,7 +39,7 @@ class Transcript(Choice):
             beam search, divided by the length penalty; with `BestPath`, that of the path. For a
             recording in several windows, their sum.
         length: Number of tokens, including the end token.
-        truncated: Whether the recording was longer than the model's limit and was cut.
+        truncated: Whether the recording was longer than the model's limit and was truncated.
         language: Code of the language with which the output begins, chosen or detected. `None`: the
             model has no languages.
         segments: A `Segment` for each part of the text between two timestamps, in order; empty

@@ -7,7 +7,7 @@ from keras_transformer.tasks.results import Summary
 class Summarizer(ConditionalGenerator):
     """A trained `Transformer` that summarises texts, with its tokenizers.
 
-    A text that is longer than `max_length` tokens is cut, and its `Summary` is `truncated`.
+    A text that is longer than `max_length` tokens is truncated, and its `Summary` is `truncated`.
 
     Args:
         model: A `Transformer`.

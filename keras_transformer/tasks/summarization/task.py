@@ -46,8 +46,8 @@ class SummarizationTask(SourceToTargetTask):
         Returns:
             The dictionary of `rouge` with the entry `seconds`, the time of the summarisation; if
             the search is known, `search`, its name; and for a `Summarizer`, `truncated`, the number
-            of texts that were longer than its limit and were cut, and `incomplete`, the number of
-            summaries that reached their maximum length.
+            of texts that were longer than its limit and were truncated, and `incomplete`, the
+            number of summaries that reached their maximum length.
 
         Raises:
             ValueError: If there is no text, or the package rouge-score is missing.
@@ -56,7 +56,7 @@ class SummarizationTask(SourceToTargetTask):
 
         load_scorer()  # fails early if the package is missing
         sources, references = columns
-        summaries, facts = self.answer(pipeline, sources, search, report_incomplete)
+        summaries, details = self.answer(pipeline, sources, search, report_incomplete)
         if isinstance(pipeline, self.pipeline_class()):
-            facts["truncated"] = pipeline.count_truncated(sources)
-        return {**rouge(summaries, references), **facts}
+            details["truncated"] = pipeline.count_truncated(sources)
+        return {**rouge(summaries, references), **details}

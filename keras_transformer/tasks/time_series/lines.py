@@ -15,7 +15,7 @@ class LineAnswer:
 
     Args:
         text: The number; for a header, the name of the target.
-        truncated: Always `False`: nothing is cut.
+        truncated: Always `False`: nothing is truncated.
     """
 
     text: str

@@ -41,7 +41,7 @@ class TimeSeriesTask(Task):
 
         return SeriesSimulator
 
-    def survey(self, rows, facts=None) -> Survey:
+    def survey(self, rows, metadata=None) -> Survey:
         """Returns means and standard deviations of inputs and target, and a sentence on the steps.
 
         Inputs are taken from all steps of the training split and of the window before it. With
@@ -53,11 +53,11 @@ class TimeSeriesTask(Task):
         observed = target[np.isfinite(target)]
         if not len(observed):
             raise ValueError("the training split must have at least one step with a known target.")
-        facts = facts or {}
-        if snow := facts.get("snow"):
+        metadata = metadata or {}
+        if snow := metadata.get("snow"):
             from keras_transformer.tasks.time_series.snow import SnowAccount
 
-            places = [facts["inputs"].index(name) for name in snow]
+            places = [metadata["inputs"].index(name) for name in snow]
             account = SnowAccount(*places, max_length=len(inputs), dtype="float32")
             inputs = np.array(account(inputs[None].astype(np.float32))[0], np.float64)
         scales = [float(scale) or 1.0 for scale in inputs.std(axis=0)]
@@ -67,7 +67,7 @@ class TimeSeriesTask(Task):
             "target_mean": float(observed.mean()),
             "target_scale": float(observed.std()) or 1.0,
         }
-        return Survey(fields, _sentences((facts or {}).get("table")))
+        return Survey(fields, _sentences((metadata or {}).get("table")))
 
     def read_files(self, source, reference=None) -> Sequence[list]:
         """Returns lines of CSV files; columns that are not read may contain any bytes."""

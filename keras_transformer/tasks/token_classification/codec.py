@@ -81,7 +81,7 @@ class TokenClassificationCodec(TextLabelCodec):
         """Returns `source` and, as the rest, `first` and `truncated`.
 
         `first`, `[B, W]`, is the index of each word's first token, -1 after the last word;
-        `truncated`, `[B]`, whether the text was cut.
+        `truncated`, `[B]`, whether the text was truncated.
         """
         ids, first, truncated = encode_words(self.tokenizer, sentences, self.longest)
         rest = {"first": first.to_tensor(-1), "truncated": truncated}
@@ -104,9 +104,11 @@ class TokenClassificationCodec(TextLabelCodec):
         """Returns a `TokenClassification` for each text."""
         columns = (answers[name] for name in ("labels", "truncated", "probabilities"))
         results = []
-        for names, cut, probabilities in zip(*columns, strict=True):
+        for names, truncated, probabilities in zip(*columns, strict=True):
             labels = tuple(name.decode() for name in names if name)
-            results.append(TokenClassification(labels, bool(cut), probabilities[: len(labels)]))
+            results.append(
+                TokenClassification(labels, bool(truncated), probabilities[: len(labels)])
+            )
         return results
 
     def guide(self, example) -> Guide:  # noqa: D102
@@ -127,7 +129,7 @@ class TokenClassificationCodec(TextLabelCodec):
                 "have empty labels at their end. With token ids, there is a label for each token, "
                 "and S takes the place of W: the label of a word is the label of its first token.",
                 f"C: the {len(self.labels)} labels {labels}.",
-                f"{strings} Words that were cut have the label `{OUTSIDE}` and probabilities of 0.",
+                f"{strings} Words beyond it have the label `{OUTSIDE}` and probabilities of 0.",
             ],
             modules=MODULES,
         )

@@ -46,7 +46,7 @@ class TokenClassificationTask(Task):
 
         return TokenClassificationPipeline
 
-    def survey(self, rows, facts=None) -> Survey:
+    def survey(self, rows, metadata=None) -> Survey:
         """Returns the labels, first `O`, then those of each type, and sentences with their counts.
 
         Raises:

@@ -19,8 +19,8 @@ def encode_words(tokenizer, texts, max_length=None) -> tuple[Tensor, Tensor, Ten
 
     Returns:
         Ragged token ids `[B, (S)]`, int32, with the marks of an encoded text; the index of the
-        first token of each word, including words that were cut, ragged `[B, (W)]`, int64; and
-        whether each text was cut, `[B]`.
+        first token of each word, including words beyond the limit, ragged `[B, (W)]`, int64; and
+        whether each text was truncated, `[B]`.
     """
     words = tf.strings.split(texts)  # [B, (W)]
     flat = words.flat_values

@@ -60,5 +60,5 @@ class TranslationTask(SourceToTargetTask):
         from keras_transformer.text.quality import score
 
         sources, references = columns
-        hypotheses, facts = self.answer(pipeline, sources, search, report_incomplete)
-        return {**score(hypotheses, references, lowercase=lowercase, tokenize=tokenize), **facts}
+        hypotheses, details = self.answer(pipeline, sources, search, report_incomplete)
+        return {**score(hypotheses, references, lowercase=lowercase, tokenize=tokenize), **details}

@@ -157,6 +157,6 @@ def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
     ids, cut, empty = encode(tokenizer, tf.constant(sentences), 7)
     sources = zip(ids.to_list(), cut.numpy(), empty.numpy(), strict=True)
     assert answers[2::3] == [
-        f"Source(ids={[] if nothing else row}, cut={'true' if too_long else 'false'})"
+        f"Source(ids={[] if nothing else row}, truncated={'true' if too_long else 'false'})"
         for row, too_long, nothing in sources
     ]

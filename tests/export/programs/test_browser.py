@@ -46,7 +46,7 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
     for sentence, translation in zip(sentences, expected, strict=True):
         shown = page.translate(sentence)
         assert shown == {
-            "text": translation.text, "cut": translation.truncated, "attention": False
+            "text": translation.text, "truncated": translation.truncated, "attention": False
         }, sentence  # fmt: skip
     assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 tokens")
 
@@ -86,7 +86,7 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     assert [translation["text"] for translation in translations] == [
         output.text for output in expected
     ]
-    assert [translation["cut"] for translation in translations] == [
+    assert [translation["truncated"] for translation in translations] == [
         output.truncated for output in expected
     ]
     filled = sum(map(bool, map(str.strip, sentences)))
@@ -166,7 +166,7 @@ def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, meth
         return answers;
     }})"""
     answers = browser.evaluate(code)
-    assert [answer["cut"] for answer in answers] == [result.truncated for result in expected]
+    assert [answer["truncated"] for answer in answers] == [result.truncated for result in expected]
     for answer, result in zip(answers, expected, strict=True):
         found = answer["words"] if method == "label" else [answer]
         labels = result.labels if method == "label" else [result.label]
@@ -183,11 +183,14 @@ def test_the_readmes_program_labels_texts(browser, site):
     first, _ = [
         labels_of(method, letters(), site / name, [text])[0] for name, method in names.items()
     ]
-    (site / "labels.js").write_text(f"{program.code}export {{ label, probability, cut }};", "utf-8")
+    (site / "labels.js").write_text(
+        f"{program.code}export {{ label, probability, truncated }};", "utf-8"
+    )
     open_blank(browser, site)
-    code = "import('./labels.js').then(({ label, probability, cut }) => [label, probability, cut])"
-    label, probability, cut = browser.evaluate(code)
-    assert (label, cut) == (first.label, first.truncated)
+    names = "label, probability, truncated"
+    code = f"import('./labels.js').then(({{ {names} }}) => [{names}])"
+    label, probability, truncated = browser.evaluate(code)
+    assert (label, truncated) == (first.label, first.truncated)
     assert probability == pytest.approx(first.probabilities.max(), abs=1e-5)
 
 
@@ -311,9 +314,11 @@ def test_only_the_newest_sentence_is_translated(page, site):
 
 def test_the_program_of_the_readme_translates(page, site):
     program, *_ = blocks("examples/browser/README.md", "js")
-    (site / "readme.js").write_text(f"{program.code}export {{ text, score, cut }};", "utf-8")
+    (site / "readme.js").write_text(f"{program.code}export {{ text, score, truncated }};", "utf-8")
     open_blank(page, site)
-    code = "import('./readme.js').then(({ text, score, cut }) => [text, score < 0, cut])"
+    code = (
+        "import('./readme.js').then(({ text, score, truncated }) => [text, score < 0, truncated])"
+    )
     assert page.evaluate(code) == ["in 17 Wochen", True, False]
 
 

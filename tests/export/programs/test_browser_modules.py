@@ -151,12 +151,12 @@ def test_sentences_are_truncated_as_by_the_translator(tmp_path):
         "signatures": [{"beam_size": None, "batch_size": 1, "source_length": 7}],
     }
     model = str(tmp_path / "tokenizer.model")
-    answer = call("cut", model=model, sentences=sentences, metadata=metadata)["result"]
+    answer = call("truncated", model=model, sentences=sentences, metadata=metadata)["result"]
     ids, truncated, empty = encode(tokenizer, tf.constant(sentences), 7)
     expected = zip(ids.to_list(), truncated.numpy(), empty.numpy(), strict=True)
     assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
     changed = {**metadata, "signatures": [{**metadata["signatures"][0], "batch_size": 4}]}
-    answer = call("cut", model=model, sentences=[], metadata=changed)
+    answer = call("truncated", model=model, sentences=[], metadata=changed)
     message = "The file has no signature for a single sentence: export it with batch size 1."
     assert answer["error"].endswith(message)
 

@@ -177,7 +177,7 @@ def test_the_token_that_marian_does_not_have_is_never_emitted(variant):
     made, _ = variant("student")
     config = made.model.config
     assert config.tokens.pad_id == config.tokens.bos_id == 37
-    assert (config.tokens.eos_id, config.head.rules.silent_ids, config.tokens.vocab_size) == (
+    assert (config.tokens.eos_id, config.head.rules.suppressed_ids, config.tokens.vocab_size) == (
         0,
         (1,),
         38,

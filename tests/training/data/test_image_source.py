@@ -53,7 +53,7 @@ def test_folder_names_are_labels(folder):
     source = open_source(settings(folder))
     assert source.splits == ("train", "validation") and source.count("train") == 2
     (first, one), (second, two) = examples(source, "train")
-    assert (one, two) == ("a", "b") and not any(source.facts().values())
+    assert (one, two) == ("a", "b") and not any(source.metadata().values())
     np.testing.assert_array_equal(first, draw(seed=1))
     np.testing.assert_array_equal(second, draw(seed=0))
 
@@ -74,7 +74,7 @@ def test_images_are_converted_to_grey(folder):
 def test_images_are_resized_to_a_given_size(folder):
     write(folder / "train" / "a" / "9.png", np.full((20, 10, 3), 77, "uint8"))
     source = open_source(settings(folder, image_size=[4, 6]))
-    assert [name for name, value in source.facts().items() if value] == ["resize"]
+    assert [name for name, value in source.metadata().items() if value] == ["resize"]
     images = [image for image, _ in examples(source, "train")]
     assert {image.shape for image in images} == {(4, 6, 3)}
     assert (images[1] == 77).all()
@@ -86,7 +86,7 @@ def test_files_are_resized_and_cropped_once(folder):
     steps = {"image_size": [4, 6], "interpolation": "bicubic", "resize_to": [9, 8]}
     source = open_source(settings(folder, **steps))
     size = ImageSize(4, 6, 3, True, "bicubic", (9, 8), True)
-    assert ImageSize(4, 6, 3, **source.facts()) == size
+    assert ImageSize(4, 6, 3, **source.metadata()) == size
     images, labels = read_columns(source, ImageClassificationTask(), "train")
     assert labels == ["a", "a", "b"] and images[1] == str(folder / "train" / "a" / "9.png")
     for (image, _), path in zip(examples(source, "train"), images, strict=True):

@@ -141,7 +141,7 @@ def test_conditions_are_within_the_ranges_of_the_settings():
 
 def test_splits_differ_and_test_has_its_own_noise():
     source = open_source(settings(max_seconds=3.0))
-    assert source.facts() == {"sample_rate": 8000}
+    assert source.metadata() == {"sample_rate": 8000}
     rows = {split: list(source.rows(split).take(4)) for split in source.splits}
     texts = [text.numpy() for split in rows.values() for _, text in split]
     assert len(set(texts)) == len(texts) == 12

@@ -176,7 +176,7 @@ def test_a_corpus_has_rows_and_counts_texts(tokenizer):
     training = LanguageModellingTraining(tokenizer, packed=True)
     rows = tf.data.Dataset.from_tensor_slices((texts,))
     corpus = Corpus.from_rows(rows, training, 20)
-    assert (corpus.examples, corpus.cut, corpus.too_long, corpus.empty) == (4, 1, 0, 1)
+    assert (corpus.examples, corpus.truncated, corpus.too_long, corpus.empty) == (4, 1, 0, 1)
     batches = list(corpus.batches(60))
     assert sum(len(labels) for _, labels in batches) == corpus.size < 4
     whole = tokenizer.encode([text for text in texts if text])

@@ -71,13 +71,13 @@ def test_at_the_start_of_the_file_a_split_has_less_history(tmp_path):
 
 
 def test_the_model_gets_names_and_scales_from_the_data(tmp_path):
-    facts = open_source(settings(tmp_path)).facts()
+    metadata = open_source(settings(tmp_path)).metadata()
     sizes = {"max_length": 4, "scored": 2}
     table = dataclasses.asdict(TableFormat(date_column="date", step="1 day", fill_limit=3))
     expected = {"inputs": ("warmth", "rain"), "target": "flow", "snow": (), "table": table}
-    assert facts == {**expected, **sizes}
+    assert metadata == {**expected, **sizes}
     snow = ["rain", "warmth"]
-    assert open_source(settings(tmp_path, snow=snow)).facts()["snow"] == ("rain", "warmth")
+    assert open_source(settings(tmp_path, snow=snow)).metadata()["snow"] == ("rain", "warmth")
 
 
 def test_a_byte_order_mark_and_spaces_are_ignored(tmp_path):

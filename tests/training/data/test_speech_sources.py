@@ -49,7 +49,7 @@ def test_a_folder_of_recordings_and_texts(folder):
     assert (one, two) == ("the text of one", "the text of two")
     np.testing.assert_array_equal(first, read_wav(folder / "train/a/one.wav"))
     assert len(first) == 600 and len(second) == 500
-    assert source.facts() == {"sample_rate": 16_000}
+    assert source.metadata() == {"sample_rate": 16_000}
     slower = open_source(settings(folder, sample_rate=8000))
     assert len(rows(slower, "train")[0][0]) == 300
     assert slower.identity("train") != source.identity("train")
@@ -134,7 +134,7 @@ def test_speeds_copy_the_training_recordings_only(folder):
     assert source.identity("train") != plain.identity("train")
     assert source.identity("validation") == plain.identity("validation")
     assert rows(source, "validation")[0][1] == "the text of three"
-    assert source.facts() == plain.facts() and source.weights("train") is None
+    assert source.metadata() == plain.metadata() and source.weights("train") is None
 
 
 @pytest.mark.parametrize(

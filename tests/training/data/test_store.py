@@ -113,7 +113,11 @@ def test_another_key_is_another_store(tmp_path, training):
     first = take(tmp_path, training, shared=True)
     other = take(tmp_path, training, data="other pairs", shared=True)
     cut = Stores(tmp_path, shared=True).take(
-        lambda: dataset(text_pairs()), training, Limits(40, cut_source=True), split="train", data=1
+        lambda: dataset(text_pairs()),
+        training,
+        Limits(40, truncate_source=True),
+        split="train",
+        data=1,
     )
     assert len({first.folder, other.folder, cut.folder}) == len(list(tmp_path.iterdir())) == 3
     validation = take(tmp_path, training, split="validation", shared=True)

@@ -1,4 +1,4 @@
-"""Truncation: long sources are cut but keep their end and example; targets are never cut."""
+"""Truncation: long sources are truncated but keep their end and example; targets never."""
 
 import numpy as np
 import pytest
@@ -25,12 +25,12 @@ def tokenizer():
 
 
 def test_truncated_texts_are_beginnings_with_an_end(tokenizer):
-    cut_texts = Tokens(tokenizer).cut
+    truncate = Tokens(tokenizer).truncate
     texts = tf.ragged.constant([[5, 3], [3], [5, 6, 7, 8, 3], [5, 6, 7, 3], [5, 6, 3]])
-    assert cut_texts(texts, 4).to_list() == [[5, 3], [3], [5, 6, 7, 3], [5, 6, 7, 3], [5, 6, 3]]
-    assert cut_texts(texts, 2).to_list() == [[5, 3], [3], [5, 3], [5, 3], [5, 3]]
-    assert cut_texts(texts, 1).to_list() == [[3]] * 5
-    assert cut_texts(texts, 9).to_list() == texts.to_list()
+    assert truncate(texts, 4).to_list() == [[5, 3], [3], [5, 6, 7, 3], [5, 6, 7, 3], [5, 6, 3]]
+    assert truncate(texts, 2).to_list() == [[5, 3], [3], [5, 3], [5, 3], [5, 3]]
+    assert truncate(texts, 1).to_list() == [[3]] * 5
+    assert truncate(texts, 9).to_list() == texts.to_list()
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,11 @@ def test_long_sources_are_kept_and_counted(training):
     whole = [training.tokenizers.source.encode([text]).to_list()[0] for text, _ in PAIRS]
     assert [len(ids) > limit for ids in whole] == [False, True, False, True]
     left_out = Corpus.from_rows(dataset(PAIRS), training, limit)
-    assert (left_out.size, left_out.too_long, left_out.cut) == (1, 3, 0)
-    corpus = Corpus.from_rows(dataset(PAIRS), training, Limits(limit, cut_source=True), texts=SIDES)
-    assert (corpus.size, corpus.too_long, corpus.cut) == (3, 1, 2)
+    assert (left_out.size, left_out.too_long, left_out.truncated) == (1, 3, 0)
+    corpus = Corpus.from_rows(
+        dataset(PAIRS), training, Limits(limit, truncate_source=True), texts=SIDES
+    )
+    assert (corpus.size, corpus.too_long, corpus.truncated) == (3, 1, 2)
     sources = sorted(source for source, _ in rows(corpus.batches(100)))
     expected = [(*ids[: limit - 1], 3) if len(ids) > limit else tuple(ids) for ids in whole]
     assert sources == sorted(expected[number] for number in (0, 1, 3))
@@ -54,7 +56,9 @@ def test_long_sources_are_kept_and_counted(training):
 
 def test_sampled_tokens_are_truncated_as_well(training):
     limit = 12
-    corpus = Corpus.from_rows(dataset(PAIRS), training, Limits(limit, cut_source=True), texts=SIDES)
+    corpus = Corpus.from_rows(
+        dataset(PAIRS), training, Limits(limit, truncate_source=True), texts=SIDES
+    )
     sampler = SubwordSampler(corpus, training, limit, 0.5, 1)
     batches = sampler.epochs(100).batches(0)
     lengths = [np.count_nonzero(inputs["source"], axis=1) for inputs, _ in batches]

@@ -60,13 +60,13 @@ def test_the_texts_are_those_of_the_teacher_with_the_same_search(folder, student
     written = [lines(student.run.distillation / f"train.{side}") for side in ("source", "target")]
     sources = lines(folder / "train.a")
     expected = [best for best, *_ in translator().n_best(sources, 1, Beam(3))]
-    cut = sum(best.truncated for best in expected)
+    truncated = sum(best.truncated for best in expected)
     pairs = [
         (source, best.text)
         for source, best in zip(sources, expected, strict=True)
         if best.text.strip() and not best.truncated
     ]
-    assert list(zip(*written, strict=True)) == pairs and len(pairs) > 5 and cut
+    assert list(zip(*written, strict=True)) == pairs and len(pairs) > 5 and truncated
     assert not {text for _, text in pairs} & set(lines(folder / "train.b"))
     assert student.figures["distilled"] == {
         "teachers": [{"run": str(folder / "one"), **ORIGIN}],
@@ -75,7 +75,7 @@ def test_the_texts_are_those_of_the_teacher_with_the_same_search(folder, student
         "sentences": 11,
         "monolingual": 0,
         "kept": len(pairs),
-        "cut": cut,
+        "truncated": truncated,
         "empty": sum(not best.text.strip() for best in expected),
     }
     assert f"The student learns {len(pairs)} of 11 sentences" in student.shown
@@ -108,7 +108,7 @@ def test_vocabulary_and_provenance_are_copied_and_no_draft_is_left(folder, stude
     names = {
         f"{split}.{side}" for split in ("train", "validation") for side in ("source", "target")
     }
-    assert {path.name for path in run.distillation.iterdir()} == names | {"facts.json"}
+    assert {path.name for path in run.distillation.iterdir()} == names | {"metadata.json"}
     assert len(Translator.from_run(run.path)(["a cat runs"])) == 1
 
 
@@ -160,13 +160,20 @@ def test_several_teachers_search_with_the_mean_of_their_probabilities(folder):
 def test_sources_too_long_for_the_teacher_are_left_out(folder, tmp_path, reader):
     file = tmp_path / "more"
     file.write_text(f"{LONG}\n\nthe cat\n")
-    facts = call(folder, tmp_path / "run", monolingual=[file])[0]["distilled"]
-    assert [facts[name] for name in ("sentences", "monolingual", "kept", "cut")] == [13, 2, 12, 1]
+    metadata = call(folder, tmp_path / "run", monolingual=[file])[0]["distilled"]
+    assert [metadata[name] for name in ("sentences", "monolingual", "kept", "truncated")] == [
+        13,
+        2,
+        12,
+        1,
+    ]
     written = lines(tmp_path / "run" / "distillation" / "train.source")
     assert written == [*lines(folder / "train.a"), "the cat"]
-    settings = settings_of(folder, "data.cut_source=true")
-    facts = call(folder, tmp_path / "cut", monolingual=[file], settings=settings)[0]["distilled"]
-    assert facts["kept"] == 13 and facts["cut"] == 1
+    settings = settings_of(folder, "data.truncate_source=true")
+    metadata = call(folder, tmp_path / "truncated", monolingual=[file], settings=settings)[0][
+        "distilled"
+    ]
+    assert metadata["kept"] == 13 and metadata["truncated"] == 1
     teachers = open_teachers([folder / "one"], settings.task.get())
     assert [best.truncated for best, *_ in Searcher(teachers)([LONG, "a"], Beam(1))] == [
         True,
@@ -316,7 +323,7 @@ CHANGES = {
     "other data": {
         "settings": ["data.train_source=validation.a", "data.train_target=validation.b"]
     },
-    "another value of `data.cut_source`": {"settings": ["data.cut_source=true"]},
+    "another value of `data.truncate_source`": {"settings": ["data.truncate_source=true"]},
 }
 
 
@@ -327,7 +334,7 @@ CHANGES = {
         slow(True, "another number of outputs to choose from, other data"),
         slow(True, "other teachers"),
         slow(True, "other data"),
-        (False, "another value of `data.cut_source`"),
+        (False, "another value of `data.truncate_source`"),
     ],
 )
 def test_texts_generated_differently_are_not_mixed(
@@ -379,8 +386,8 @@ def test_damaged_files_are_reported(folder, tmp_path, reader):
             call(folder, tmp_path / "run")
     part.unlink()
     call(folder, tmp_path / "run")
-    (tmp_path / "run" / "distillation" / "facts.json").write_text("{")
-    with pytest.raises(ValueError, match=r"facts.json is damaged"):
+    (tmp_path / "run" / "distillation" / "metadata.json").write_text("{")
+    with pytest.raises(ValueError, match=r"metadata.json is damaged"):
         call(folder, tmp_path / "run")
 
 
@@ -487,8 +494,8 @@ def test_shards_search_their_parts_and_a_call_without_a_shard_continues(folder, 
     call(folder, whole.path)
     calls = reader.calls
     for index in (2, 0, 1):
-        facts, _ = call(folder, parts.path, shard=Shard(index, 3))
-        assert "kept" not in facts and not list(parts.distillation.glob("train.*"))
+        metadata, _ = call(folder, parts.path, shard=Shard(index, 3))
+        assert "kept" not in metadata and not list(parts.distillation.glob("train.*"))
     assert reader.calls == 2 * calls, "each part was searched once"
     call(folder, parts.path)
     assert reader.calls == 2 * calls, "nothing was searched again"

@@ -18,16 +18,16 @@ def pairs_of(run, name="train"):
 def test_backward_teachers_generate_sources_for_the_given_targets(folder, tmp_path, reader):
     run, more = tmp_path / "run", tmp_path / "more"
     more.write_text("the cat\n\na big dog\n")
-    facts, shown = call(folder, run, backward=[folder / "two"], monolingual_targets=[more])
+    metadata, shown = call(folder, run, backward=[folder / "two"], monolingual_targets=[more])
     sources, targets = lines(folder / "train.a"), lines(folder / "train.b")
     forward = [(source, source[::-1]) for source in sources]
     backward = [(target[::-1], target) for target in [*targets, "the cat", "a big dog"]]
     expected = list(dict.fromkeys([*forward, *backward]))
     assert pairs_of(run) == expected and len(forward) < len(expected) <= 24
     assert reader.opened == ["one", "two"] and "two, translated back, beam 3" in shown.getvalue()
-    facts = facts["distilled"]
-    assert facts["backward"] == [{"run": str(folder / "two")}] and facts["separate"] is False
-    counts = [facts[name] for name in ("sentences", "monolingual", "kept", "duplicates")]
+    metadata = metadata["distilled"]
+    assert metadata["backward"] == [{"run": str(folder / "two")}] and metadata["separate"] is False
+    counts = [metadata[name] for name in ("sentences", "monolingual", "kept", "duplicates")]
     assert counts == [24, 2, len(expected), 24 - len(expected)]
 
 
@@ -78,10 +78,10 @@ def test_a_generated_source_is_compared_with_the_original_source(folder, tmp_pat
 
 
 def test_targets_too_long_for_a_backward_teacher_are_left_out(folder, tmp_path, reader):
-    """Even with `cut_source`, because the source of the rest would be missing."""
+    """Even with `truncate_source`, because the source of the rest would be missing."""
     more = tmp_path / "more"
     more.write_text(f"{LONG}\nthe cat\n")
-    settings = settings_of(folder, "data.cut_source=true")
+    settings = settings_of(folder, "data.truncate_source=true")
     options = {"settings": settings, "monolingual": [more], "monolingual_targets": [more]}
     call(folder, tmp_path / "run", backward=[folder / "two"], **options)
     pairs = pairs_of(tmp_path / "run")

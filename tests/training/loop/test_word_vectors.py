@@ -62,8 +62,8 @@ def test_rows_of_tokens_are_set_and_the_others_start_as_usual(folder, tmp_path):
         np.testing.assert_array_equal(known[word], vector)
     for number, row in rows_of(tmp_path / "plain")[1].items():
         np.testing.assert_array_equal(others[number], row)
-    facts = {"file": f"{folder}/vectors.txt", "found": 8, "missing": 15 - 4 - 8, "frozen": False}
-    assert figures["vectors"] == Run(tmp_path / "run").read_metrics()["vectors"] == facts
+    metadata = {"file": f"{folder}/vectors.txt", "found": 8, "missing": 15 - 4 - 8, "frozen": False}
+    assert figures["vectors"] == Run(tmp_path / "run").read_metrics()["vectors"] == metadata
     assert "8 tokens begin with their vectors in" in shown and "; 3 are not in it." in shown
     assert "vectors" not in Run(tmp_path / "plain").read_metrics()
 

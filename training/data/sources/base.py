@@ -53,7 +53,7 @@ class Source(abc.ABC):
         """
         return self.rows(split)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Returns the fields of the model's configuration that the source determines."""
         return {}
 

@@ -33,8 +33,8 @@ class BothDirections(Source):
     def requests(self, split) -> "tf.data.Dataset":  # noqa: D102
         return self._data.requests(split)
 
-    def facts(self) -> dict[str, Any]:  # noqa: D102
-        return self._data.facts()
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
+        return self._data.metadata()
 
     def count(self, split) -> int | None:
         count = self._data.count(split)

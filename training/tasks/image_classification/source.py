@@ -31,7 +31,7 @@ class Images(Source):
         self.description = description
         self._splits, self._size, self._paths = splits, size or ImageSize(), paths or {}
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Returns the options of `PatchInput` for the steps that prepare an image."""
         return {name: getattr(self._size, name) for name in STEPS}
 

@@ -37,7 +37,7 @@ class Recordings(Source):
         self._counts, self._rate = counts, sample_rate
         self._read, self._identities, self._texts = read, identities, texts
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Returns the sample rate."""
         return {"sample_rate": self._rate}
 

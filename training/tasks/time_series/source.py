@@ -38,7 +38,7 @@ class Series(Source):
             split: _span(path, series, split, *period) for split, period in periods.items()
         }
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Returns names of inputs and target, sizes of a window and the format of the table."""
         inputs, target, snow = self._names
         return {

@@ -18,12 +18,12 @@ const commands = {
       texts: rows.map((row) => vocabulary.decode(row)),
     };
   },
-  cut({ model, sentences, metadata }) {
+  truncated({ model, sentences, metadata }) {
     const source = new Vocabulary(readFileSync(model));
     const translator = new Translator(null, null, metadata, { source, target: source });
     return sentences.map((sentence) => {
-      const { tokens, cut, empty } = translator.encode(sentence);
-      return [tokens.map(({ id }) => id), cut, empty];
+      const { tokens, truncated, empty } = translator.encode(sentence);
+      return [tokens.map(({ id }) => id), truncated, empty];
     });
   },
   /** Returns the ids, offsets and tokens of sentences, and the texts of rows of target ids. */

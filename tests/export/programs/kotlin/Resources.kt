@@ -17,7 +17,7 @@ object R {
         const val ready = 6
         const val translating = 7
         const val done = 8
-        const val cut = 9
+        const val truncated = 9
         const val incomplete = 10
     }
 }

@@ -43,7 +43,7 @@ class MainActivity : Activity() {
             val time = (System.nanoTime() - begin) / 1_000_000
             show(R.id.translation, translation.text)
             val status = when {
-                translation.cut -> R.string.cut
+                translation.truncated -> R.string.truncated
                 translation.complete -> R.string.done
                 else -> R.string.incomplete
             }

@@ -1,7 +1,7 @@
 package translate
 
-/** Token ids of a sentence; `cut` is true if it was longer than the model's maximum and truncated. */
-data class Source(val ids: List<Int>, val cut: Boolean)
+/** Token ids of a sentence; `truncated` is true if it was longer than the model's maximum and truncated. */
+data class Source(val ids: List<Int>, val truncated: Boolean)
 
 /**
  * Encodes a sentence, truncated as in the Python package.
@@ -19,9 +19,9 @@ fun sourceOf(sentence: String, vocabulary: Vocabulary, longest: Int, bos: Int, e
     val words = vocabulary.encode(bytes.decodeToString(0, limit))
     val begin = if (vocabulary.startsWithBos) listOf(bos) else emptyList()
     val left = longest - begin.size - 1
-    val cut = words.size > left || bytes.size > most
-    if (words.isEmpty() && !cut) return Source(emptyList(), cut)
-    return Source(begin + words.take(left) + eos, cut)
+    val truncated = words.size > left || bytes.size > most
+    if (words.isEmpty() && !truncated) return Source(emptyList(), truncated)
+    return Source(begin + words.take(left) + eos, truncated)
 }
 
 private fun isWithinCharacter(byte: Byte) = byte.toInt() and 0xc0 == 0x80 // of UTF-8

@@ -9,11 +9,11 @@ import org.json.JSONObject
 import org.tensorflow.lite.Interpreter
 
 /**
- * A translation. `score` is the sum of the log-probabilities of its tokens; `cut` is true if the
+ * A translation. `score` is the sum of the log-probabilities of its tokens; `truncated` is true if the
  * sentence was longer than the model's maximum and truncated; `complete` is false if the output
  * reached its maximum length: text is missing, or the model repeated itself.
  */
-class Translation(val text: String, val score: Float, val cut: Boolean, val complete: Boolean)
+class Translation(val text: String, val score: Float, val truncated: Boolean, val complete: Boolean)
 
 /**
  * Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT: greedy search,
@@ -65,8 +65,8 @@ class Translator(bytes: ByteBuffer) : Closeable {
 
     /** Translates a sentence; one that is longer than the model's maximum is truncated first. */
     fun translate(sentence: String): Translation {
-        val (ids, cut) = sourceOf(sentence, vocabulary, longest, bos, eos)
-        if (ids.isEmpty()) return Translation("", 0f, cut, true) // nothing to translate
+        val (ids, truncated) = sourceOf(sentence, vocabulary, longest, bos, eos)
+        if (ids.isEmpty()) return Translation("", 0f, truncated, true) // nothing to translate
         val signature = signatures.first { it.sourceLength >= ids.size }
         val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }
         val tokens = arrayOf(IntArray(signature.targetLength))
@@ -79,7 +79,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
             signature.name,
         )
         val text = vocabulary.decode(tokens[0].take(length[0]))
-        return Translation(text, score[0], cut, complete[0] == 1)
+        return Translation(text, score[0], truncated, complete[0] == 1)
     }
 
     override fun close() = interpreter.close()

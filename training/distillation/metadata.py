@@ -1,4 +1,4 @@
-"""Metadata of a distillation in `facts.json`, which keeps outputs of different plans apart."""
+"""Metadata of a distillation in `metadata.json`, which keeps outputs of different plans apart."""
 
 import json
 import pathlib
@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_transformer.files import json_text, write_text
 
-FACTS = "facts.json"
+METADATA = "metadata.json"
 # What has changed, for an error, by the key of a plan; and the values of plans without the key.
 CHANGES = {
     "teachers": "other teachers, or teachers that have changed since",
@@ -16,18 +16,18 @@ CHANGES = {
     "best_of": "another number of outputs to choose from",
     "sources": "other data",
     "targets": "other targets to translate back",
-    "cut_source": "another value of `data.cut_source`",
+    "truncate_source": "another value of `data.truncate_source`",
 }
 DEFAULTS = {"backward": [], "separate": False}
 
 
-def read_facts(folder) -> dict[str, Any]:
+def read_metadata(folder) -> dict[str, Any]:
     """Reads the metadata in the folder of a distillation; an empty dictionary if there are none.
 
     Raises:
         ValueError: If the file is damaged.
     """
-    path = pathlib.Path(folder) / FACTS
+    path = pathlib.Path(folder) / METADATA
     if not path.is_file():
         return {}
     try:
@@ -36,9 +36,9 @@ def read_facts(folder) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged ({error}): remove {path.parent.parent}.") from error
 
 
-def write_facts(folder, facts) -> None:
+def write_metadata(folder, metadata) -> None:
     """Writes the metadata, a dictionary, into the folder of a distillation."""
-    write_text(folder / FACTS, json_text(facts) + "\n")
+    write_text(folder / METADATA, json_text(metadata) + "\n")
 
 
 def check_plan(folder, before, plan) -> None:
@@ -60,4 +60,4 @@ def check_plan(folder, before, plan) -> None:
 
 def is_complete(folder) -> bool:
     """Returns `True` if the folder of a distillation contains all outputs of the teachers."""
-    return "kept" in read_facts(folder)
+    return "kept" in read_metadata(folder)
