@@ -1,6 +1,6 @@
-"""Modules of other packages that add tasks, layers, kinds of positions and others, or activations.
+"""Modules of other packages that add tasks, data, layers, kinds of positions, or activations.
 
-Importing such a module registers what it adds, with `tasks.register`,
+Importing such a module registers what it adds, with `tasks.register`, `register_source`,
 `keras.saving.register_keras_serializable`, or as the `kind` of a `Variant`. A package names its
 modules as entry points:
 
