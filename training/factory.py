@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.models.parts import ADAPTERS
-from keras_transformer.training.devices.precision import dtype_policy
+from keras_transformer.training.devices.strategy import dtype_policy
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.vectors import freeze
 from keras_transformer.training.losses.consistency import Consistency

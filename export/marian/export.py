@@ -30,13 +30,13 @@ from keras_transformer.files import json_text
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin
-from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.files.marian.settings import (
     DEFAULT_LENGTH_FACTOR,
     LENGTH_FACTOR,
     as_yaml,
 )
+from keras_transformer.pretrained.files.marian.weights import read
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.sentencepiece_model import SpecialIds

@@ -1,9 +1,8 @@
 """Byte-level BPE in Hugging Face's files: `tokenizer.json`, or `vocab.json` and `merges.txt`."""
 
 from keras_transformer.checks import is_integer
-from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
+from keras_transformer.pretrained.added_tokens import check_marks, read_mask, with_added_tokens
 from keras_transformer.pretrained.pieces import pieces_of_ids
-from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import ByteBPETokenizer

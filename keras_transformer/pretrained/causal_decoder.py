@@ -7,19 +7,17 @@ from typing import Any
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.feed_forwards import Gated
 from keras_transformer.norms import RMSNorm
-from keras_transformer.pretrained.added_tokens import OPTIONS, token_name
+from keras_transformer.pretrained.added_tokens import OPTIONS, begins_with_token, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, rules_of_ends
-from keras_transformer.pretrained.names import Weight, layers
-from keras_transformer.pretrained.post_processor import begins_with_token
+from keras_transformer.pretrained.names import Weight, is_tied, layers, token_weights
 from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
     has_sentencepiece_bpe,
     read_sentencepiece_bpe,
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 

@@ -12,9 +12,8 @@ from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Learned, Position
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
-from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, layers
+from keras_transformer.pretrained.names import ROW, TRANSPOSED, Layout, Weight, is_tied, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.pretrained.ties import is_tied
 
 EPSILON = 1e-5  # of every layer normalisation: PyTorch's default, which no configuration changes
 # Rows of a learned table of positions before that of the first position.
@@ -190,9 +189,6 @@ def depths(config) -> dict[str, int]:
 
 def check_sizes(settings) -> None:
     """Refuses an encoder and a decoder whose blocks differ in size.
-
-    Args:
-        settings: The `CheckpointSettings`.
 
     Raises:
         ValueError: If they differ; the error names the setting.

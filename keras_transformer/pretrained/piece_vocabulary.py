@@ -4,10 +4,9 @@ import pathlib
 import typing
 from typing import Any
 
-from keras_transformer.pretrained.added_tokens import token_name
+from keras_transformer.pretrained.added_tokens import check_marks, token_name
 from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, VOCABULARY, bpe_of_json
 from keras_transformer.pretrained.pieces import END, UNKNOWN
-from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.unigram import normalization_of, unigram_of_json
 from keras_transformer.text.byte_pairs import check_merges, merge_ranks

@@ -1,9 +1,8 @@
 """BPE vocabularies of SentencePiece with tokens of bytes: `tokenizer.json`, or the model's file."""
 
-from keras_transformer.pretrained.added_tokens import with_added_tokens
+from keras_transformer.pretrained.added_tokens import check_marks, with_added_tokens
 from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, OPTIONS, VOCABULARY, bpe_of_json
 from keras_transformer.pretrained.pieces import pieces_of_ids
-from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks, merged
 from keras_transformer.text.piece_table import PieceTable

@@ -8,9 +8,8 @@ from typing import Any
 
 from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
+from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
-from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
 from keras_transformer.tasks.embedding.config import EmbedderConfig

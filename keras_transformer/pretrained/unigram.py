@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.checks import is_finite
-from keras_transformer.pretrained.added_tokens import read_mask, with_added_tokens
+from keras_transformer.pretrained.added_tokens import check_marks, read_mask, with_added_tokens
 from keras_transformer.pretrained.pieces import check_ids
-from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.sentencepiece_model import messages, read_model, type_of

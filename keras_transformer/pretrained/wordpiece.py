@@ -1,8 +1,12 @@
 """WordPiece vocabularies in Hugging Face's files: `tokenizer.json`, or `vocab.txt` with options."""
 
-from keras_transformer.pretrained.added_tokens import read_mask, token_name, with_added_tokens
+from keras_transformer.pretrained.added_tokens import (
+    check_marks,
+    read_mask,
+    token_name,
+    with_added_tokens,
+)
 from keras_transformer.pretrained.pieces import check_ids
-from keras_transformer.pretrained.post_processor import check_marks
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.tokenizers import WordPieceTokenizer

@@ -3,19 +3,6 @@
 from keras_transformer.text.byte_pairs import CHARACTERS
 
 
-def ids_of(pieces) -> dict[str, int]:
-    """Returns the ids of pieces.
-
-    Raises:
-        ValueError: If a piece occurs twice.
-    """
-    ids = {piece: number for number, piece in enumerate(pieces)}
-    if len(ids) < len(pieces):
-        twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
-        raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
-    return ids
-
-
 def check_special(special, ids, ranks) -> None:
     """Requires that special tokens are pieces that no text contains.
 

@@ -11,9 +11,8 @@ from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of
-from keras_transformer.pretrained.names import SAME, Layout, Weight, layers
+from keras_transformer.pretrained.names import SAME, Layout, Weight, is_tied, layers, token_weights
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied, token_weights
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 

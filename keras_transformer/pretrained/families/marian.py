@@ -17,9 +17,14 @@ from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats
 from keras_transformer.pretrained.files.marian.gelu import SIGMOID, as_swish, form_of
-from keras_transformer.pretrained.files.marian.model_file import READERS, Arrays, read
 from keras_transformer.pretrained.files.marian.settings import read_length_factor, read_settings
-from keras_transformer.pretrained.files.marian.weights import LOGITS, weights_of
+from keras_transformer.pretrained.files.marian.weights import (
+    LOGITS,
+    READERS,
+    Arrays,
+    read,
+    weights_of,
+)
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings

@@ -24,11 +24,10 @@ from keras_transformer.pretrained.encoder_decoder import (
     sizes_and_dropout,
 )
 from keras_transformer.pretrained.generation import special_ids
-from keras_transformer.pretrained.names import Layout, Weight
+from keras_transformer.pretrained.names import Layout, Weight, is_tied
 from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 # Settings of BART that Hugging Face's Marian classes do not read, with the values for what they

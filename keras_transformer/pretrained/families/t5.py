@@ -15,11 +15,10 @@ from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.encoder_decoder import depths
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
-from keras_transformer.pretrained.names import TRANSPOSED, Weight
+from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import ACTIVATIONS
-from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM = "spiece.model"

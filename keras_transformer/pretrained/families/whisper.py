@@ -22,9 +22,8 @@ from keras_transformer.pretrained.encoder_decoder import (
 )
 from keras_transformer.pretrained.family import CONFIG, Family
 from keras_transformer.pretrained.generation import ends_of, read_generation
-from keras_transformer.pretrained.names import TRANSPOSED, Weight, layers
+from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.pretrained.ties import is_tied
 from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_names, with_names
 from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer

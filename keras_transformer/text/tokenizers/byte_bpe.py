@@ -24,7 +24,6 @@ from keras_transformer.text.byte_vocabulary import (
     check_found,
     check_no_text,
     check_special,
-    ids_of,
     split_words,
 )
 from keras_transformer.text.code_points import decode_with_places
@@ -33,7 +32,12 @@ from keras_transformer.text.nfc import code_points as nfc_code_points
 from keras_transformer.text.nfc import nfc
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
-from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import (
+    BYTES_PER_TOKEN,
+    STRINGS,
+    Tokenizer,
+    ids_of,
+)
 
 FILE = ".bpe.json"
 NORMALIZATIONS = {"nfc": nfc}

@@ -15,8 +15,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.language_codes import split_code, split_codes
-from keras_transformer.text.languages import Languages
+from keras_transformer.text.languages import Languages, split_code, split_codes
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import (

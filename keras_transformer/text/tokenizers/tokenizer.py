@@ -321,3 +321,16 @@ class Tokenizer(tf.Module):
         for ending, content in self.files().items():
             checksum.update(b"%s\0%d\0%s" % (ending.encode(), len(content), content))
         return checksum.hexdigest()
+
+
+def ids_of(pieces) -> dict[str, int]:
+    """Returns the ids of pieces.
+
+    Raises:
+        ValueError: If a piece occurs twice.
+    """
+    ids = {piece: number for number, piece in enumerate(pieces)}
+    if len(ids) < len(pieces):
+        twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
+        raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
+    return ids

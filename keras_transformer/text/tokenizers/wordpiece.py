@@ -14,7 +14,7 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.text.bert_normalizer import SPACE, BertNormalizer
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer, ids_of
 
 FILE = ".wordpiece.json"
 CONTINUATION = "##"  # prefix of a token that continues a word
@@ -64,10 +64,7 @@ class WordPieceTokenizer(Tokenizer):
         super().__init__(name=name)
         special = special or SPECIAL
         pieces = tuple(pieces)
-        ids = {piece: number for number, piece in enumerate(pieces)}
-        if len(ids) < len(pieces):
-            twice = next(piece for number, piece in enumerate(pieces) if ids[piece] != number)
-            raise ValueError(f"`pieces` must not repeat a piece. Received twice: {twice!r}.")
+        ids = ids_of(pieces)
         for role, piece in special.items():
             if piece not in ids:
                 raise ValueError(f"`pieces` must have the piece {piece!r}, which is `{role}`.")

@@ -9,9 +9,9 @@ import pytest
 
 from keras_transformer.pretrained.files.marian.arrays import Quantized, check_multipliers, in_floats
 from keras_transformer.pretrained.files.marian.binary import read_bin, write_bin
-from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import read_npz, write_npz
 from keras_transformer.pretrained.files.marian.settings import read_settings, settings_array
+from keras_transformer.pretrained.files.marian.weights import read
 
 WRITERS = {".npz": write_npz, ".bin": write_bin}
 

@@ -5,8 +5,8 @@ from searching import by_beam, by_greedy
 
 from keras_transformer.pretrained.files.marian.arrays import Quantized
 from keras_transformer.pretrained.files.marian.binary import read_bin, write_bin
-from keras_transformer.pretrained.files.marian.model_file import read
 from keras_transformer.pretrained.files.marian.npz import write_npz
+from keras_transformer.pretrained.files.marian.weights import read
 from keras_transformer.pretrained.read import read_checkpoint
 
 LONGEST = 128

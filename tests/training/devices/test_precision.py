@@ -1,6 +1,6 @@
 import pytest
 
-from keras_transformer.training.devices.precision import dtype_policy
+from keras_transformer.training.devices.strategy import dtype_policy
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"])
