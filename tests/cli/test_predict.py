@@ -98,6 +98,7 @@ def test_a_truncated_text_is_reported(runs):
     assert lines[0] in LABELS
 
 
+@pytest.mark.slow
 def test_a_language_model_continues_each_line(runs):
     """An empty line is the beginning of any text and is continued as well."""
     texts = output("predict", runs["language_modelling"])

@@ -325,6 +325,7 @@ def test_stopping_early_saves_steps(monkeypatch):
     assert all(a <= b for a, b in zip(early, late, strict=True)) and sum(early) < sum(late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [slow(1), 4])
 def test_max_length_is_the_same_as_a_number_and_as_a_tensor(limit):
     model, source = talkative(), sources()

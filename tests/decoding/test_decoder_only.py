@@ -74,6 +74,7 @@ def continuation(row, prompt):
     return [rows[place][token] for place, token in enumerate(text) if place >= begun]
 
 
+@pytest.mark.slow
 def test_the_prompts_give_different_texts():
     prompts = text_prompts()
     tokens = by_greedy(talkative_text(), prompts, cache_length=LIMIT)[0].numpy()

@@ -126,6 +126,7 @@ def variables_and_operations(search, **options):
     return len(loop.outputs), count
 
 
+@pytest.mark.slow
 def test_outputs_that_are_not_requested_are_not_in_the_graph(search="beam"):
     variables, operations = variables_and_operations(search)
     for options in ({"token_scores": True}, {"alignment": (0, 0)}):

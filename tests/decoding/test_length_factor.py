@@ -65,6 +65,7 @@ def test_each_output_has_the_limit_of_its_source(decode, factor):
     assert any(row[length - 1] != EOS for row, length in zip(rows, lengths, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name if name == "sample" else slow(name) for name in SEARCHES])
 def test_the_smaller_limit_holds(name):
     found = SEARCHES[name](restricted(0.5), sources(), SearchOptions(cache_length=LIMIT))

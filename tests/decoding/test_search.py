@@ -34,6 +34,7 @@ def assert_found(outputs, tokens, scores):
     np.testing.assert_allclose(outputs.scores, scores, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_greedy_search_equals_the_function(model):
     outputs = Greedy()(model, sources(), SearchOptions(cache_length=LIMIT))
     tokens, scores = by_greedy(model, sources(), LIMIT)

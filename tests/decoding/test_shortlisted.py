@@ -200,6 +200,7 @@ def test_greedy_takes_the_most_probable_candidate(kind, sizes):
     assert free.numpy().tolist() != tokens.numpy().tolist(), "the shortlist forbids nothing"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "sizes"), [("shared", (32,)), slow("separate", (32,)), slow("end", (32,))]
 )

@@ -158,6 +158,7 @@ def test_n_best_lists_are_as_long_as_the_form_allows(opened, translator):
         assert first.text != second.text and first.score >= second.score
 
 
+@pytest.mark.slow
 def test_a_search_makes_a_new_object(opened, form, translator):
     search = Greedy() if form == "litert" else opened.beam_with(size=2)
     other = opened.with_search(search)

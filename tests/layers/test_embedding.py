@@ -163,6 +163,7 @@ def test_more_tokens_than_learned_positions_are_an_error(start):
         layer(np.ones((1, 8 - start), "int32"), start=start)
 
 
+@pytest.mark.slow
 def test_sinusoids_are_unlimited_if_the_length_is_known():
     layer = PositionalEmbedding(V, D, max_length=7)
     tokens = np.random.default_rng(0).integers(0, V, (B, T)).astype("int32")

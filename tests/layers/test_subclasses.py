@@ -54,6 +54,7 @@ def same_weights(layer, other):
     other.set_weights(layer.get_weights())
 
 
+@pytest.mark.slow
 def test_a_decoder_block_that_passes_its_arguments_on(tmp_path):
     allowed, memory_allowed = random_mask(B, T), random_mask(B, S, seed=1)
     layer, own = kt.DecoderBlock(H, F, **BLOCK), PassingDecoderBlock(H, F, **BLOCK)

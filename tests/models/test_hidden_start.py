@@ -178,6 +178,7 @@ def test_the_order_of_an_ensemble_does_not_change_its_scores():
     np.testing.assert_allclose(one.score, other.score, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_counts_the_tokens_that_a_score_counts(is_packed=True):
     """The sums of the losses and of the scores are equal, also for parts of a row."""
     hidden, _, tokenizer = with_tokenizer()

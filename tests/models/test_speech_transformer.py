@@ -181,6 +181,7 @@ PROMPT = (7, 5, 9)
 OWN = [(7, 5, NO_TOKEN), (9, 4, 7), (6, 8, 10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "own"), [(1, True), slow(3, False), slow(3, True)])
 def test_prompts_are_read_in_one_pass_as_they_are_read_step_by_step(size, own, monkeypatch):
     model, frames = model_of(prompt_ids=PROMPT), recordings(13, 8, 3)

@@ -109,6 +109,7 @@ def test_words_get_the_labels_of_the_checkpoint(tmp_path):
     assert TokenClassificationPipeline.from_run(run.path)(texts) == token_classifier(texts)
 
 
+@pytest.mark.slow
 def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     write_folder(tmp_path / "hf", _name_or_path="me/bert-mini")
     checkpoint = read_checkpoint(tmp_path / "hf")

@@ -111,6 +111,7 @@ def test_every_row_has_its_own_language_task_and_timestamps(opened):
         assert (output[len(expected) :] == read.model.config.tokens.pad_id).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "search",
     [Greedy(3), pytest.param(Beam(1, max_length=3), marks=pytest.mark.slow)],

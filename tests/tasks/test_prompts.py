@@ -103,6 +103,7 @@ def test_a_run_keeps_them(tmp_path, plain):
         Embedder.from_run(run.path)
 
 
+@pytest.mark.slow
 def test_one_setting_keeps_the_others(prompted):
     short = prompted.with_settings(dimensions=3)
     expected = prompted.embed(LINES, 3, prompt="query")

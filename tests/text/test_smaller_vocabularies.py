@@ -112,6 +112,7 @@ def test_byte_bpe_loses_found_tokens_and_whole_words_that_are_not_used():
     assert "dog" in kept and tokens(smaller, "xdogx") == ["x", "dog", "x"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [slow(False), True])
 def test_wordpiece_encodes_hostile_texts_as_before(lowercase):
     pieces = vocabulary(LINES, lowercase)

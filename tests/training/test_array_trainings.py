@@ -213,6 +213,7 @@ def test_a_wrong_line_is_reported_in_one_line(finished, tmp_path, monkeypatch, k
     assert done.exit_code == 1 and done.stderr.count("\n") == 1 and message in done.stderr
 
 
+@pytest.mark.slow
 def test_wrong_images_are_reported(finished):
     image_classifier = ImageClassificationPipeline.from_run(finished("image_classification")[0])
     good = np.zeros((4, 6, 1), "uint8")

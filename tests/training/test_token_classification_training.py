@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from pipelines import SIZES, tokenizer
 
 from keras_transformer import TokenClassifierConfig
@@ -83,7 +84,7 @@ def test_every_word_has_the_same_weight_in_any_batch():
     assert float(metric.result()) == pytest.approx(np.concatenate(right).mean(), abs=1e-6)
 
 
-@pytest.mark.parametrize("names", ["O B-Y I-X", "O B-X", "O B-X I-X O"])
+@pytest.mark.parametrize("names", ["O B-Y I-X", slow("O B-X"), slow("O B-X I-X O")])
 def test_wrong_labels_are_reported_in_one_line(names):
     message = "train split of the data, example 2: `labels` must be a label for each word, .*B-X"
     with pytest.raises(ValueError, match=f"{message}.*Received: {names!r}"):

@@ -120,6 +120,7 @@ def test_settings_out_of_range_are_an_error(call, name, values, message):
         call(**{name: values})
 
 
+@pytest.mark.slow
 def test_the_least_max_length_is_the_minimum_length(doubting):
     endpoints = make_endpoints(doubting, Beam(2, min_length=4))
     endpoint = {signature.name: signature for signature in endpoints}["search"]

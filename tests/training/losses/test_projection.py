@@ -141,6 +141,7 @@ def test_metrics_of_a_validation_with_a_bias(monkeypatch, rows):
     np.testing.assert_allclose(figures, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_xla_and_an_unknown_number_of_positions(monkeypatch):
     monkeypatch.setattr(projection, "CHUNK_BYTES", 6 * 4 * V)
     expected = reference(*example(), 0.1)
