@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.installation import install_hint
-from keras_transformer.text.rouge import KINDS, rouge
+from keras_transformer.tasks.summarization.metrics import KINDS, rouge
 
 pytest.importorskip("rouge_score")
 WORDS = ["a", "cat", "ran", "dog", "sat", "7", "ab"]  # each word is its own stem
@@ -66,7 +66,7 @@ def test_the_means_follow_the_definition():
 def test_ascii_text_is_split_as_by_rouge_score():
     from rouge_score.tokenizers import DefaultTokenizer
 
-    from keras_transformer.text.rouge import load_scorer
+    from keras_transformer.tasks.summarization.metrics import load_scorer
 
     rng = np.random.default_rng(3)
     characters = [chr(code) for code in range(32, 127)] + list("aeinrst   ing ed s ")

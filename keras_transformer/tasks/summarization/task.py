@@ -24,12 +24,12 @@ class SummarizationTask(SourceToTargetTask):
 
     def require(self, settings) -> None:  # noqa: D102
         if settings.training.validate_sentences:
-            from keras_transformer.text.rouge import load_scorer
+            from keras_transformer.tasks.summarization.metrics import load_scorer
 
             load_scorer()
 
     def measure(self, pipeline, inputs, references) -> dict[str, Any]:  # noqa: D102
-        from keras_transformer.text.rouge import KINDS, rouge
+        from keras_transformer.tasks.summarization.metrics import KINDS, rouge
 
         scores = rouge(pipeline(inputs), references)
         return {name: scores[name] for name in KINDS}
@@ -52,7 +52,7 @@ class SummarizationTask(SourceToTargetTask):
         Raises:
             ValueError: If there is no text, or the package rouge-score is missing.
         """
-        from keras_transformer.text.rouge import load_scorer, rouge
+        from keras_transformer.tasks.summarization.metrics import load_scorer, rouge
 
         load_scorer()  # fails early if the package is missing
         sources, references = columns
