@@ -272,7 +272,7 @@ def test_bytes_of_an_unused_column_change_nothing(finished, corpus, tmp_path):
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "time_series"))
 def test_options_without_effect_are_refused(finished, kind):
     options = [["--max-length", "9"], ["--beam", "2"]]
     for words in options + ([["--scores"]] if kind == "time_series" else []):
@@ -383,7 +383,7 @@ def test_tasks_and_data_that_do_not_fit_are_reported_in_one_line(tmp_path):
 
 @pytest.mark.parametrize(
     ("kind", "folder"),
-    [("image_classification", "runs/digits"), ("time_series", "runs/runoff")],
+    [slow("image_classification", "runs/digits"), ("time_series", "runs/runoff")],
 )
 def test_the_examples_of_docstrings_run(finished, corpus, tmp_path, monkeypatch, kind, folder):
     shutil.copytree(finished(kind)[0], tmp_path / folder)
