@@ -25,7 +25,7 @@ import rich.console
 import tensorflow as tf
 from command import describe_machine, names
 
-from keras_transformer import TextClassifier
+from keras_transformer.models import TextClassifier
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.factory import model_config

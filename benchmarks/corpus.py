@@ -75,7 +75,7 @@ def start(folder, begin):
     import keras
 
     from keras_transformer.training.settings.toml import load_settings
-    from keras_transformer.training.train import train
+    from keras_transformer.training.training_run import train
 
     results = {}
 

@@ -153,7 +153,8 @@ def build(model):
     import keras
     import numpy as np
 
-    from keras_transformer import Transformer, TransformerConfig, sinusoids
+    from keras_transformer import Transformer, TransformerConfig
+    from keras_transformer.layers import sinusoids
 
     keras.utils.set_random_seed(model.seed)
     transformer = Transformer(

@@ -31,7 +31,7 @@ from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 # All that a decoder can have.
 POSITIONS = tuple(

@@ -8,7 +8,8 @@ import tensorflow as tf
 from keras_training import KerasTraining, adam
 from task import EOS_ID, PAD_ID, Task
 
-from keras_transformer import Constraints, Greedy, SearchOptions, Transformer, TransformerConfig
+from keras_transformer import Greedy, Transformer, TransformerConfig
+from keras_transformer.decoding import Constraints, SearchOptions
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.loop.objectives import RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy

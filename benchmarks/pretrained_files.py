@@ -118,9 +118,10 @@ def write_marian(model, folder):
     """Writes an SSRU student in Marian's format, with outputs that never end by themselves."""
     import keras
 
-    from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig
+    from keras_transformer import Transformer, TransformerConfig
     from keras_transformer.export.marian.arrays import LOGITS, make_arrays
     from keras_transformer.text.tokenizers import Tokenizers
+    from keras_transformer.tokenizers import SentencePieceTokenizer
 
     keras.utils.set_random_seed(model.seed)
     content = vocabulary(model)

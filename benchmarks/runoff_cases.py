@@ -36,7 +36,7 @@ def train_run(folder, encoder, seed, overrides):
     import keras
     import rich.console
 
-    from keras_transformer.training.train import train
+    from keras_transformer.training.training_run import train
 
     keras.backend.clear_session()
     settings = settings_of(encoder, seed, overrides)
@@ -60,7 +60,7 @@ def read_split(settings, split):
 
 def simulate(folder, settings, split):
     """Returns the discharge that a run simulates in a split, `[days]`."""
-    from keras_transformer import SeriesSimulator
+    from keras_transformer.pipelines import SeriesSimulator
 
     inputs, observed = read_split(settings, split)
     return SeriesSimulator.from_run(folder)(inputs)[-len(observed) :]

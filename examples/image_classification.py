@@ -40,7 +40,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from keras_transformer import EncoderBlock, PatchEmbedding
+from keras_transformer import EncoderBlock
+from keras_transformer.layers import PatchEmbedding
 
 EPOCHS = int(os.environ.get("EPOCHS", 14))
 keras.utils.set_random_seed(1)

@@ -45,9 +45,7 @@ import rich.console
 
 from keras_transformer import Beam, Translator
 from keras_transformer.plots.attention import attention_figure
-from keras_transformer.training.evaluate import evaluate_split
-from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training import evaluate_split, load_settings, train
 
 # %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 6))

@@ -41,9 +41,10 @@ import keras
 import numpy as np
 import sentencepiece
 
-from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.export import export_saved_model
 from keras_transformer.plots.attention import attention_figure
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 # %matplotlib inline
 EPOCHS = int(os.environ.get("EPOCHS", 8))

@@ -39,7 +39,8 @@ import os
 import keras
 import numpy as np
 
-from keras_transformer import EncoderBlock, SeriesEmbedding
+from keras_transformer import EncoderBlock
+from keras_transformer.layers import SeriesEmbedding
 from keras_transformer.tasks.time_series.plots import hydrograph_figure
 
 # %matplotlib inline

@@ -36,7 +36,8 @@ import os
 import keras
 import numpy as np
 
-from keras_transformer import Attention, Greedy, Transformer, TransformerConfig
+from keras_transformer import Greedy, Transformer, TransformerConfig
+from keras_transformer.pipelines import Attention
 from keras_transformer.plots.attention import attention_figure
 
 # %matplotlib inline

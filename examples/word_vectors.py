@@ -44,7 +44,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from keras import ops
 
-from keras_transformer import EncoderBlock, SeriesEmbedding
+from keras_transformer import EncoderBlock
+from keras_transformer.layers import SeriesEmbedding
 
 EPOCHS = int(os.environ.get("EPOCHS", 15))
 DATA = os.environ.get("DATA")

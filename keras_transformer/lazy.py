@@ -15,7 +15,7 @@ def lazy_names(
 
     Importing the package is then fast, although importing TensorFlow takes seconds. Type checkers
     and editors read the same stub, `__init__.pyi`. Its lines have the form
-    `from .module import Name as Name`.
+    `from .module import Name as Name`, or `from . import package as package`.
 
     Args:
         package: `__name__` of the package.
@@ -23,12 +23,19 @@ def lazy_names(
     """
     stub = ast.parse(pathlib.Path(file).with_suffix(".pyi").read_text("utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    modules = {alias.name: f".{node.module}" for node in imports for alias in node.names}
+    modules = {
+        alias.name: f"{'.' * node.level}{node.module}" if node.module else None
+        for node in imports
+        for alias in node.names
+    }
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(modules[name], package), name)
+        module = modules[name]
+        if module is None:
+            return importlib.import_module(f".{name}", package)
+        value = getattr(importlib.import_module(module, package), name)
         setattr(sys.modules[package], name, value)
         return value
 

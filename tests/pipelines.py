@@ -6,41 +6,40 @@ import io
 import sentencepiece
 from support import randomise
 
-from keras_transformer import (
+from keras_transformer import LanguageModel, Transformer, TransformerConfig, Translator
+from keras_transformer.models import (
     ClassifierConfig,
-    Embedder,
     EmbedderConfig,
-    ImageClassificationPipeline,
     ImageClassifier,
     ImageClassifierConfig,
-    LanguageModel,
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
+    SeriesConfig,
+    SeriesRegressor,
+    SpanPredictor,
+    SpanPredictorConfig,
+    SpeechTransformer,
+    SpeechTransformerConfig,
+    TextClassifier,
+    TextEmbedder,
+    TokenClassifier,
+    TokenClassifierConfig,
+)
+from keras_transformer.pipelines import (
+    Embedder,
+    ImageClassificationPipeline,
     MaskFiller,
     QuestionAnswerer,
     Run,
-    SentencePieceTokenizer,
-    SeriesConfig,
-    SeriesRegressor,
     SeriesSimulator,
-    SpanPredictor,
-    SpanPredictorConfig,
     SpeechRecognizer,
-    SpeechTransformer,
-    SpeechTransformerConfig,
     Summarizer,
     TextClassificationPipeline,
-    TextClassifier,
-    TextEmbedder,
     TextGenerator,
     TokenClassificationPipeline,
-    TokenClassifier,
-    TokenClassifierConfig,
-    Transformer,
-    TransformerConfig,
-    Translator,
 )
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 LINES = ["a cat runs", "the big dog", "a dog and a cat", "the cat and the big dog runs"]
 SIZES = {

@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from keras_transformer import Beam, BestPath, Greedy, Sample, SearchOptions
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import BestPath, Sample, SearchOptions
 
 
 class Wide(Beam):

@@ -15,7 +15,7 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop import curve
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 CONFIG = """
 [model]

@@ -2,8 +2,9 @@
 
 import pytest
 
-from keras_transformer import Run, Translator, from_pretrained
+from keras_transformer import Translator, from_pretrained
 from keras_transformer.checkpoint_hints import hint
+from keras_transformer.pipelines import Run
 from keras_transformer.pretrained import hub
 
 NAME = "Helsinki-NLP/opus-mt-en-de"

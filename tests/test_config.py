@@ -7,16 +7,10 @@ import keras
 import pytest
 from support import small_config
 
-from keras_transformer import (
-    PRESETS,
-    ClassifierConfig,
-    LanguageModelConfig,
-    SeriesConfig,
-    Transformer,
-    TransformerConfig,
-)
+from keras_transformer import Transformer, TransformerConfig
 from keras_transformer.config import OldConfigurationError
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.models import PRESETS, ClassifierConfig, LanguageModelConfig, SeriesConfig
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.tasks.time_series.config import RecurrentConfig
 

@@ -8,11 +8,12 @@ import re
 import pytest
 
 import keras_transformer
-from keras_transformer import LanguageModelConfig, SpeechTransformerConfig, TransformerConfig
+from keras_transformer import TransformerConfig
 from keras_transformer.config import OldConfigurationError
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding import Vocabulary
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.models import LanguageModelConfig, SpeechTransformerConfig
 from keras_transformer.search_settings import KINDS
 from keras_transformer.tasks.run import Run
 

@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 from support import KV, D, F, H, K, randomise, sentences, small_config
 
-from keras_transformer import LanguageModel, LanguageModelConfig, Transformer
+from keras_transformer import LanguageModel, Transformer
+from keras_transformer.models import LanguageModelConfig
 
 PAD, BOS, EOS = 0, 2, 3
 

@@ -1,0 +1,5 @@
+"""Training of models: data, losses, updates, checkpoints and metrics."""
+
+from keras_transformer.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

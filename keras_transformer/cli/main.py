@@ -73,7 +73,7 @@ def train(config, run, overrides, strategy) -> None:
     """
     from keras_transformer.training.devices.strategy import make_strategy
     from keras_transformer.training.settings.toml import load_settings
-    from keras_transformer.training.train import train as train_run
+    from keras_transformer.training.training_run import train as train_run
 
     settings = load_settings(config, overrides)
     check_folder(run)

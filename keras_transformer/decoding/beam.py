@@ -88,7 +88,8 @@ class Beam(BeamSettings, Search):
             is shorter than `min_length`.
 
     Example:
-        >>> from keras_transformer import Beam, SearchOptions, Transformer, TransformerConfig
+        >>> from keras_transformer import Beam, Transformer, TransformerConfig
+        >>> from keras_transformer.decoding import SearchOptions
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
         >>> Beam(4, max_length=5)(model, [[7, 8, 3]], SearchOptions(n_best=2)).tokens.shape
         TensorShape([1, 2, 5])

@@ -41,7 +41,8 @@ class BestPath(BestPathSettings, Limited):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import BestPath, SpeechTransformer, SpeechTransformerConfig
+        >>> from keras_transformer.decoding import BestPath
+        >>> from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
         >>> model = SpeechTransformer(SpeechTransformerConfig.preset("tiny", vocab_size=100))
         >>> BestPath(max_length=9)(model, np.ones((2, 70, 80), "float32")).scores.shape
         TensorShape([2, 1])

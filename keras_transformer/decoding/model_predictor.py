@@ -26,7 +26,7 @@ class ModelPredictor(Predictor):
         super().__init_subclass__(**kwargs)
         ModelPredictor.kinds.setdefault(cls.stacks, cls)
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         if stacks_of(model) != self.stacks:
             raise TypeError(
                 f"`model` must be a {self.example}. Received: model of type {type(model).__name__}."
@@ -35,19 +35,19 @@ class ModelPredictor(Predictor):
         self.model = model
         self.log_sum_exp = model.kernels.log_sum_exp
 
-    def lengths(self, inputs) -> Tensor:  # noqa: D102
+    def lengths(self, inputs: Any) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)
 
-    def recall(self, state, reading, count, unread) -> Any:  # noqa: D102
+    def recall(self, state: Any, reading: Any, count: Tensor, unread: Tensor) -> Any:  # noqa: D102
         width = state.ancestors.width
         cache = self.model.decoder.recalled_cache(state.cache, reading, unread, width)
         return state._replace(cache=cache, ancestors=state.ancestors.recalled(count))
 
-    def extend(self, state, length) -> Any:  # noqa: D102
+    def extend(self, state: Any, length: int) -> Any:  # noqa: D102
         cache = self.model.decoder.extended_cache(state.cache, length, state.ancestors.width)
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
-    def follow(self, state, parents) -> Any:  # noqa: D102
+    def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
         return state._replace(ancestors=super().follow(state.ancestors, parents))
 
 

@@ -46,7 +46,8 @@ class Sample(SampleSettings, Search):
             tensors are not checked.
 
     Example:
-        >>> from keras_transformer import Sample, Transformer, TransformerConfig
+        >>> from keras_transformer import Transformer, TransformerConfig
+        >>> from keras_transformer.decoding import Sample
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
         >>> Sample(temperature=0.7, seed=1, max_length=5)(model, [[7, 8, 3]]).scores.shape
         TensorShape([1, 1])

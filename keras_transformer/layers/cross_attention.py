@@ -46,7 +46,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
 
     Example:
         >>> import keras
-        >>> from keras_transformer import MultiHeadCrossAttention
+        >>> from keras_transformer.layers import MultiHeadCrossAttention
         >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
         >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory, return_weights=True)
         >>> output.shape, weights.shape

@@ -40,7 +40,7 @@ def dot_product_attention(
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import dot_product_attention
+        >>> from keras_transformer.layers import dot_product_attention
         >>> query = np.zeros((1, 1, 1, 2), "float32")  # [B, H, T, K]
         >>> key = value = np.eye(2, dtype="float32")[None, None]  # [B, H, S, K]
         >>> attended, weights = dot_product_attention(query, key, value)

@@ -27,7 +27,7 @@ def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import padding_mask
+        >>> from keras_transformer.layers import padding_mask
         >>> padding_mask(np.array([[7, 4, 0, 0]])).numpy().tolist()
         [[[True, True, False, False]]]
     """
@@ -44,7 +44,7 @@ def causal_mask(length: int | Tensor) -> Tensor:
         Boolean tensor `[1, T, T]`, the same for every sentence.
 
     Example:
-        >>> from keras_transformer import causal_mask
+        >>> from keras_transformer.layers import causal_mask
         >>> causal_mask(3).numpy()[0].astype(int)
         array([[1, 0, 0],
                [1, 1, 0],

@@ -20,7 +20,7 @@ class SSRU(Mixer):
 
     Example:
         >>> import keras
-        >>> from keras_transformer import SSRU, Mixing
+        >>> from keras_transformer.layers import SSRU, Mixing
         >>> Mixing(SSRU())(keras.random.normal((2, 5, 16))).shape
         TensorShape([2, 5, 16])
 

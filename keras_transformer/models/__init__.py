@@ -1,1 +1,5 @@
-"""Functional Keras models built from the layers."""
+"""Functional Keras models built from the layers, and their configurations."""
+
+from keras_transformer.lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

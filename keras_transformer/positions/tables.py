@@ -47,7 +47,7 @@ def sinusoids(
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import sinusoids
+        >>> from keras_transformer.layers import sinusoids
         >>> np.round(sinusoids(2, 4).astype("float64"), 3).tolist()
         [[0.0, 1.0, 0.0, 1.0], [0.841, 0.54, 0.01, 1.0]]
 

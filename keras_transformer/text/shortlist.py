@@ -38,7 +38,7 @@ class Shortlist:
         ValueError: If the offsets are invalid, or a list is longer than `best`.
 
     Example:
-        >>> from keras_transformer import Shortlist
+        >>> from keras_transformer.decoding import Shortlist
         >>> shortlist = Shortlist(first=2, best=2, offsets=[0, 0, 0, 2, 3], ids=[5, 7, 6])
         >>> shortlist.candidates([2, 3]).tolist()
         [0, 1, 5, 6, 7]

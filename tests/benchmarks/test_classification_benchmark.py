@@ -8,7 +8,7 @@ import pytest
 from small_runs import run_quietly
 from support import BENCHMARKS, run_benchmark
 
-from keras_transformer import ClassifierConfig
+from keras_transformer.models import ClassifierConfig
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import load_settings

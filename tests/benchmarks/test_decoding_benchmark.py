@@ -94,7 +94,7 @@ def test_the_model_stops_at_its_length_and_does_not_repeat_itself(beam_size):
     from decoding_task import MODELS, Case, build, vocabulary, without_end, words
     from searching import by_beam
 
-    from keras_transformer import SentencePieceTokenizer
+    from keras_transformer.tokenizers import SentencePieceTokenizer
 
     # Narrower models return fewer distinct outputs for so few sentences.
     model = dataclasses.replace(MODELS["tiny"], vocab_size=1000, length=11, seed=7)

@@ -63,7 +63,7 @@ def test_the_page_prefers_greedy_search(tmp_path):
 @pytest.mark.long
 def test_small_runs_are_exported_and_measured(tmp_path):
     from keras_transformer.training.settings.toml import load_settings
-    from keras_transformer.training.train import train
+    from keras_transformer.training.training_run import train
 
     write_small_corpus(tmp_path)
     (tmp_path / "wide.toml").write_text(CONFIG.replace("d_model = 16", "d_model = 64"))
@@ -92,7 +92,7 @@ def test_the_page_translates_as_the_file_does_in_python(tmp_path):
     from student_parts.browser import missing
 
     from keras_transformer.training.settings.toml import load_settings
-    from keras_transformer.training.train import train
+    from keras_transformer.training.training_run import train
 
     if missing():
         pytest.skip(f"the page needs {missing()}")

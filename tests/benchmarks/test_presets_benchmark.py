@@ -5,7 +5,7 @@ import json
 import pytest
 from support import run_benchmark
 
-from keras_transformer import PRESETS
+from keras_transformer.models import PRESETS
 
 
 @pytest.mark.slow

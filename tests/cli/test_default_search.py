@@ -7,13 +7,15 @@ import pytest
 from click.testing import CliRunner
 from pipelines import LINES, translator
 
-from keras_transformer import Beam, Greedy, Run, Shortlist, Translator
+from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.opened import open_lines
+from keras_transformer.decoding import Shortlist
 from keras_transformer.export import formats
 from keras_transformer.export.runtime import changed
 from keras_transformer.export.saved_model import runtime
 from keras_transformer.export.saved_model.metadata import write_beam
+from keras_transformer.pipelines import Run
 from keras_transformer.tasks.results import Translation
 from keras_transformer.text.quality import score
 

@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 from pipelines import translator
 
-from keras_transformer import Beam, Greedy, Run
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
+from keras_transformer.pipelines import Run
 from keras_transformer.training.distillation import distill as module
 
 CONFIG = """

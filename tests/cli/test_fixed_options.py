@@ -6,18 +6,17 @@ import click
 import pytest
 from pipelines import speech_recognizer
 
-from keras_transformer import (
-    Beam,
-    QuestionAnswerer,
-    SpeechRecognizer,
-    TextClassificationPipeline,
-    TokenClassificationPipeline,
-    Translator,
-)
+from keras_transformer import Beam, Translator
 from keras_transformer.cli.fixed_options import refuse_fixed
 from keras_transformer.cli.opened import check_silence
 from keras_transformer.cli.predict import predict
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.pipelines import (
+    QuestionAnswerer,
+    SpeechRecognizer,
+    TextClassificationPipeline,
+    TokenClassificationPipeline,
+)
 from keras_transformer.tasks.speech_recognition.silence import Silence
 
 BEAM = Beam(4, length_penalty=0.6)

@@ -11,20 +11,14 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer
 from uncertain_models import talkative
 
-from keras_transformer import (
-    Alignment,
-    Beam,
-    Greedy,
-    LanguageModelConfig,
-    Sample,
-    SentencePieceTokenizer,
-    TransformerConfig,
-    Translation,
-    Translator,
-)
+from keras_transformer import Beam, Greedy, TransformerConfig, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Sample
+from keras_transformer.models import LanguageModelConfig
 from keras_transformer.opening.lines import AlignedLines, LineFormat, PassLines, TextLines
+from keras_transformer.pipelines import Alignment, Translation
 from keras_transformer.tasks.memory import beam_memory
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 LINES = ["in 3 days", "", "in 12 weeks", "days", "in 3 days"]
 

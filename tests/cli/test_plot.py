@@ -11,14 +11,10 @@ from pipelines import classifier, generator, speech_recognizer, translator, writ
 from support import randomise
 from tasks.test_speech_recognizer import RECORDINGS
 
-from keras_transformer import (
-    ImageClassificationPipeline,
-    ImageClassifier,
-    ImageClassifierConfig,
-    Run,
-)
 from keras_transformer.cli import plot
 from keras_transformer.cli.main import cli
+from keras_transformer.models import ImageClassifier, ImageClassifierConfig
+from keras_transformer.pipelines import ImageClassificationPipeline, Run
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.training.loop.history import History, columns_of

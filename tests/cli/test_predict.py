@@ -7,8 +7,10 @@ import pytest
 from click.testing import CliRunner
 from pipelines import LABELS, answerer, classifier, embedder, generator, write_run
 
-from keras_transformer import Beam, Run, Sample
+from keras_transformer import Beam
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Sample
+from keras_transformer.pipelines import Run
 
 LINES = ["a cat", "", "the big dog runs", "dog", "   "]
 TEXT_LINES = [line for line in LINES if line.strip()]

@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from marks import slow_except
 from pipelines import LINES, classifier, recurrent_translator, tokenizer, translator, write_run
 
-from keras_transformer import Beam, Greedy, Run, Translator
+from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.opened import open_lines
+from keras_transformer.pipelines import Run
 
 DATA = """
 [data]

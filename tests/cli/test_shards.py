@@ -6,10 +6,11 @@ import pytest
 from click.testing import CliRunner
 from pipelines import LINES, simulator, translator, write_run
 
-from keras_transformer import Run, Sample
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Sample
 from keras_transformer.opening.lines import LineFormat, TextLines
 from keras_transformer.opening.stream import answer_stream
+from keras_transformer.pipelines import Run
 from keras_transformer.shards import Shard
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Translation

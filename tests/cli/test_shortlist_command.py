@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 from pipelines import classifier, translator
 
-from keras_transformer import Run, Shortlist
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Shortlist
+from keras_transformer.pipelines import Run
 from keras_transformer.tasks.shortlists import learn_shortlist
 
 SOURCES = ["the big dog", "a cat and a dog", "runs", "the cat runs", "a cat"]

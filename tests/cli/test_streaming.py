@@ -7,10 +7,11 @@ import pytest
 from click.testing import CliRunner
 from pipelines import tokenizer
 
-from keras_transformer import Generated, Greedy
+from keras_transformer import Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.opening.lines import LineFormat, TextLines
 from keras_transformer.opening.stream import answer_stream, score_files
+from keras_transformer.pipelines import Generated
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Score, Translation
 

@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 from conformance.rows import ROWS, inputs_of, random_model
 
-from keras_transformer import *  # noqa: F403  registers all layers and models
+from keras_transformer.layers import *  # noqa: F403  registers all layers
+from keras_transformer.models import *  # noqa: F403  registers all models
 from keras_transformer.tasks.question_answering.head import OUTSIDE
 
 RATE = 0.1

@@ -71,10 +71,10 @@ VALUES = {
     "series": normal(BATCH, T, 3, seed=7),
     "frames": normal(BATCH, T, 5, seed=9),
 }
-STACK = small_fields(kt.TokenClassifierConfig, num_layers=2, attention_bias=True)
-PLAIN = small_fields(kt.ImageClassifierConfig, num_layers=2, attention_bias=True)
-SPEECH = small_fields(kt.SpeechTransformerConfig, num_layers=2, attention_bias=True)
-RECURRENT = with_effect(kt.SeriesConfig, **PLAIN, encoder="gru_attention")
+STACK = small_fields(kt.models.TokenClassifierConfig, num_layers=2, attention_bias=True)
+PLAIN = small_fields(kt.models.ImageClassifierConfig, num_layers=2, attention_bias=True)
+SPEECH = small_fields(kt.models.SpeechTransformerConfig, num_layers=2, attention_bias=True)
+RECURRENT = with_effect(kt.models.SeriesConfig, **PLAIN, encoder="gru_attention")
 IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
 SERIES = {
     "inputs": ("a", "b", "c"),
@@ -90,7 +90,8 @@ ROWS = {
         ("x", "allowed"),
     ),
     "MultiHeadCrossAttention": Row(
-        lambda: kt.MultiHeadCrossAttention(H, d_k=K, d_v=KV), ("x", "memory", "memory_allowed")
+        lambda: kt.layers.MultiHeadCrossAttention(H, d_k=K, d_v=KV),
+        ("x", "memory", "memory_allowed"),
     ),
     "MultiHeadSelfAttention_additive": Row(
         lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, score="additive", position="alibi"),
@@ -98,17 +99,17 @@ ROWS = {
     ),
     "MultiHeadSelfAttention_relative": Row(
         lambda: kt.MultiHeadSelfAttention(
-            H, d_k=K, d_v=KV, causal=True, score="general", position=kt.Relative(4)
+            H, d_k=K, d_v=KV, causal=True, score="general", position=kt.layers.Relative(4)
         ),
         ("x", "allowed"),
     ),
     "MultiHeadSelfAttention_disentangled": Row(
         lambda: kt.MultiHeadSelfAttention(
-            H, d_k=K, d_v=KV, use_bias=True, position=kt.Disentangled(7, 12)
+            H, d_k=K, d_v=KV, use_bias=True, position=kt.layers.Disentangled(7, 12)
         ),
         ("x", "allowed"),
     ),
-    "Mixing": Row(lambda: kt.Mixing("ssru"), ("x", "allowed")),
+    "Mixing": Row(lambda: kt.layers.Mixing("ssru"), ("x", "allowed")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -117,18 +118,18 @@ ROWS = {
         lambda: kt.EncoderBlock(**BLOCK, activation="silu", attention_bias=True), ("x", "allowed")
     ),
     "DecoderBlock": Row(
-        lambda: kt.DecoderBlock(**BLOCK, norm="pre", normalization=kt.LayerNorm(1e-3)),
+        lambda: kt.DecoderBlock(**BLOCK, norm="pre", normalization=kt.layers.LayerNorm(1e-3)),
         ("x", "memory", "memory_allowed"),
     ),
     "EncoderBlock_alibi": Row(
         lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
     ),
     "EncoderBlock_relative": Row(
-        lambda: kt.EncoderBlock(**BLOCK, position=kt.Relative(3)),
+        lambda: kt.EncoderBlock(**BLOCK, position=kt.layers.Relative(3)),
         ("x", "allowed"),
     ),
     "EncoderBlock_t5": Row(
-        lambda: kt.EncoderBlock(**BLOCK, position=kt.T5Bias(9, 8), score="dot_product"),
+        lambda: kt.EncoderBlock(**BLOCK, position=kt.layers.T5Bias(9, 8), score="dot_product"),
         ("x", "allowed"),
     ),
     "DecoderBlock_t5": Row(
@@ -149,7 +150,7 @@ ROWS = {
     "EncoderBlock_llama": Row(
         lambda: kt.EncoderBlock(
             **{**BLOCK, "num_heads": 4, "d_k": 6},
-            **{"norm": "pre", "normalization": "rms", "feed_forward": kt.Gated(bias=False)},
+            **{"norm": "pre", "normalization": "rms", "feed_forward": kt.layers.Gated(bias=False)},
             **{"num_key_value_heads": 2, "position": {"kind": "rotary", "base": 500.0}},
             **{"causal": True, "activation": "silu"},
         ),
@@ -192,36 +193,44 @@ ROWS = {
         ("source", "target"),
     ),
     "LanguageModel": Row(
-        lambda: kt.LanguageModel(kt.LanguageModelConfig(**STACK, tie="none")), ("tokens",)
+        lambda: kt.LanguageModel(kt.models.LanguageModelConfig(**STACK, tie="none")), ("tokens",)
     ),
     "TextClassifier": Row(
-        lambda: kt.TextClassifier(
-            kt.ClassifierConfig(**STACK, labels=("a", "b", "c"), pooling="attention")
+        lambda: kt.models.TextClassifier(
+            kt.models.ClassifierConfig(**STACK, labels=("a", "b", "c"), pooling="attention")
         ),
         ("tokens",),
     ),
     # Not of unit length: the mean square, the loss of these tests, would not depend on any weight.
     "TextEmbedder": Row(
-        lambda: kt.TextEmbedder(kt.EmbedderConfig(**STACK, dimensions=5, normalize=False)),
+        lambda: kt.models.TextEmbedder(
+            kt.models.EmbedderConfig(**STACK, dimensions=5, normalize=False)
+        ),
         ("tokens",),
     ),
     "TokenClassifier": Row(
-        lambda: kt.TokenClassifier(kt.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))),
+        lambda: kt.models.TokenClassifier(
+            kt.models.TokenClassifierConfig(**STACK, labels=("O", "B-X", "I-X"))
+        ),
         ("tokens",),
     ),
     "MaskedLanguageModel": Row(
-        lambda: kt.MaskedLanguageModel(kt.MaskedLanguageModelConfig(**STACK, embedding_size=8)),
+        lambda: kt.models.MaskedLanguageModel(
+            kt.models.MaskedLanguageModelConfig(**STACK, embedding_size=8)
+        ),
         ("tokens",),
     ),
-    "SpanPredictor": Row(lambda: kt.SpanPredictor(kt.SpanPredictorConfig(**STACK)), ("tokens",)),
+    "SpanPredictor": Row(
+        lambda: kt.models.SpanPredictor(kt.models.SpanPredictorConfig(**STACK)), ("tokens",)
+    ),
     "TokenClassifier_transform": Row(
-        lambda: kt.TokenClassifier(
-            kt.TokenClassifierConfig(
+        lambda: kt.models.TokenClassifier(
+            kt.models.TokenClassifierConfig(
                 **{
                     **{
                         **STACK,
                         "position": "learned",
-                        "attention_position": kt.T5Bias(shared=True),
+                        "attention_position": kt.layers.T5Bias(shared=True),
                     },
                     **{"transform": True, "labels": ("O", "B-X", "I-X")},
                 },
@@ -229,43 +238,51 @@ ROWS = {
         ),
         ("tokens",),
     ),
-    "PatchEmbedding": Row(lambda: kt.PatchEmbedding(2, D, position="learned"), ("images",)),
-    "PatchEmbedding_grid": Row(lambda: kt.PatchEmbedding(2, 12, class_tokens=0), ("images",)),
+    "PatchEmbedding": Row(lambda: kt.layers.PatchEmbedding(2, D, position="learned"), ("images",)),
+    "PatchEmbedding_grid": Row(
+        lambda: kt.layers.PatchEmbedding(2, 12, class_tokens=0), ("images",)
+    ),
     "ImageClassifier": Row(
-        lambda: kt.ImageClassifier(
-            kt.ImageClassifierConfig(**{**PLAIN, "position": "learned"}, **IMAGE)
+        lambda: kt.models.ImageClassifier(
+            kt.models.ImageClassifierConfig(**{**PLAIN, "position": "learned"}, **IMAGE)
         ),
         ("pixels",),
     ),
     "FrameEmbedding": Row(
-        lambda: kt.FrameEmbedding(D, position="learned", max_length=T), ("frames", "allowed")
+        lambda: kt.layers.FrameEmbedding(D, position="learned", max_length=T), ("frames", "allowed")
     ),
     "SpeechTransformer": Row(
-        lambda: kt.SpeechTransformer(
-            kt.SpeechTransformerConfig(**SPEECH, num_mel_filters=5, max_seconds=0.29)
+        lambda: kt.models.SpeechTransformer(
+            kt.models.SpeechTransformerConfig(**SPEECH, num_mel_filters=5, max_seconds=0.29)
         ),
         ("source", "target"),
         {"source": normal(BATCH, S, 5, seed=9)},
     ),
-    "SeriesEmbedding": Row(lambda: kt.SeriesEmbedding(D, max_length=29), ("series",)),
-    "SnowAccount": Row(lambda: kt.SnowAccount(0, 2, max_length=29), ("series",)),
+    "SeriesEmbedding": Row(lambda: kt.layers.SeriesEmbedding(D, max_length=29), ("series",)),
+    "SnowAccount": Row(lambda: kt.models.SnowAccount(0, 2, max_length=29), ("series",)),
     "SeriesRegressor": Row(
-        lambda: kt.SeriesRegressor(kt.SeriesConfig(**PLAIN, **SERIES)), ("series",)
+        lambda: kt.models.SeriesRegressor(kt.models.SeriesConfig(**PLAIN, **SERIES)), ("series",)
     ),
     "SeriesRegressor_gru_attention": Row(
-        lambda: kt.SeriesRegressor(kt.SeriesConfig(**RECURRENT, **SERIES)),
+        lambda: kt.models.SeriesRegressor(kt.models.SeriesConfig(**RECURRENT, **SERIES)),
         ("series",),
     ),
 }
 # They return booleans, which have no rounding, gradient or loss: only Keras's harness tests them.
 MASKS = {
-    "PaddingMask": Row(lambda: kt.PaddingMask(pad_id=3), ("inputs",)),
-    "FrameMask": Row(lambda: kt.FrameMask(2), ("frames",)),
+    "PaddingMask": Row(lambda: kt.layers.PaddingMask(pad_id=3), ("inputs",)),
+    "FrameMask": Row(lambda: kt.layers.FrameMask(2), ("frames",)),
 }
 HARNESS_ROWS = {**ROWS, **MASKS}
 # Encoder-decoders, whose only argument is a dictionary.
 WITH_TARGET = ("Transformer", "SpeechTransformer")
+
+
 # Layers whose logits are float32.
+def is_layer(value):
+    return isinstance(value, type) and issubclass(value, keras.Layer)
+
+
 MODELS = {
     "Transformer",
     "Transformer_output_bias",

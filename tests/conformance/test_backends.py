@@ -18,7 +18,7 @@ from keras_transformer.backends import BackendError
 from keras_transformer.tasks.translation.pipeline import Translator
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 

@@ -22,6 +22,7 @@ from conformance.rows import (
     call,
     functional_model,
     inputs_of,
+    is_layer,
     random_model,
 )
 from marks import slow
@@ -33,7 +34,7 @@ from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.masks import TokenMask
 
 # Layers that make or attach masks; they compute no numbers.
-WITHOUT_NUMBERS = (keras.layers.InputLayer, kt.PaddingMask, kt.FrameMask, TokenMask)
+WITHOUT_NUMBERS = (keras.layers.InputLayer, kt.layers.PaddingMask, kt.layers.FrameMask, TokenMask)
 
 SAME = {"rtol": 0, "atol": 1e-5}
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -83,8 +84,10 @@ each_computing_row = pytest.mark.parametrize(
 
 
 def test_every_public_layer_is_a_row():
-    public = {name for name in kt.__all__ if isinstance(getattr(kt, name), type)}
-    layers = {name for name in public if issubclass(getattr(kt, name), keras.Layer)}
+    public = {
+        name: getattr(space, name) for space in (kt.layers, kt.models) for name in space.__all__
+    }
+    layers = {name for name, value in public.items() if is_layer(value)}
     # Masks have no weights and a line of code; test_masks.py and others test the rest of them.
     assert layers - MASKS.keys() == {name.partition("_")[0] for name in ROWS}
 
@@ -417,8 +420,8 @@ def test_in_a_users_functional_model(tmp_path):
     source = keras.Input((None,), dtype="int32", name="source")
     queries = keras.Input((None, D), name="queries")
     memory = keras.layers.Embedding(19, D, name="words")(source)
-    allowed = kt.PaddingMask(pad_id=5, name="mask")(source)
-    attention = kt.MultiHeadCrossAttention(2, name="look")
+    allowed = kt.layers.PaddingMask(pad_id=5, name="mask")(source)
+    attention = kt.layers.MultiHeadCrossAttention(2, name="look")
     x, weights = attention(queries, memory, allowed=allowed, return_weights=True)
     x = kt.DecoderBlock(num_heads=2, d_ff=17, name="block")(x, memory, memory_allowed=allowed)
     outputs = {"x": keras.layers.LayerNormalization(name="end")(x), "weights": weights}

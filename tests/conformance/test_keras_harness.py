@@ -3,19 +3,24 @@
 import keras
 import numpy as np
 import pytest
-from conformance.rows import HARNESS_ROWS, MASKS, MODELS, RENAMED, VALUES, call, inputs_of
+from conformance.rows import (
+    HARNESS_ROWS,
+    MASKS,
+    MODELS,
+    RENAMED,
+    VALUES,
+    call,
+    inputs_of,
+    is_layer,
+)
 from keras.src.testing import TestCase
 from marks import slow
 from support import randomise, to_numpy
 
 import keras_transformer as kt
 
-PUBLIC = [
-    name
-    for name in kt.__all__
-    if isinstance(getattr(kt, name), type) and issubclass(getattr(kt, name), keras.Layer)
-]
-LAYERS = [name for name in PUBLIC if not issubclass(getattr(kt, name), keras.Model)]
+LAYERS = [name for name in kt.layers.__all__ if is_layer(getattr(kt.layers, name))]
+PUBLIC = [*LAYERS, *(name for name in kt.models.__all__ if is_layer(getattr(kt.models, name)))]
 VARIANTS = [name for name in HARNESS_ROWS if "_" in name and name not in MODELS]
 # Blocks and stacks are made of the other layers and are slow; the slow tests cover what they add.
 SLOW = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}

@@ -8,7 +8,7 @@ import tensorflow as tf
 from searching import by_beam, by_greedy
 from uncertain_models import EOS, sources, talkative
 
-from keras_transformer import Constraints
+from keras_transformer.decoding import Constraints
 
 LIMIT, WIDTH = 9, 4
 SIZES = [[1, 2, 3, 4, 2], [4, 3, 2, 1, 3]]

@@ -11,11 +11,18 @@ from pipelines import generator, speech_recognizer, tokenizer, write_run
 from searching import by_best_path
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
-from keras_transformer import BestPath, Run, SearchOptions
 from keras_transformer.cli.main import cli
 from keras_transformer.config.rules import OutputRules
-from keras_transformer.decoding import Ensemble, Predictor, Prompted, Vocabulary
+from keras_transformer.decoding import (
+    BestPath,
+    Ensemble,
+    Predictor,
+    Prompted,
+    SearchOptions,
+    Vocabulary,
+)
 from keras_transformer.decoding.stored import as_dict, from_dict
+from keras_transformer.pipelines import Run
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav

@@ -10,8 +10,7 @@ from marks import rows
 from searching import by_beam, by_greedy, by_sample
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Constraints
-from keras_transformer.decoding import Vocabulary
+from keras_transformer.decoding import Constraints, Vocabulary
 from keras_transformer.decoding.constraints import Rules
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter

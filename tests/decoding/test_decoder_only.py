@@ -19,8 +19,8 @@ from uncertain_models import (
     unpadded,
 )
 
-from keras_transformer import Beam, Constraints, SearchOptions, score
-from keras_transformer.decoding import Predictor
+from keras_transformer import Beam
+from keras_transformer.decoding import Constraints, Predictor, SearchOptions, score
 from keras_transformer.decoding.decoder_only import DecoderOnly
 from keras_transformer.decoding.model_predictor import predictor_of
 

@@ -21,20 +21,19 @@ from uncertain_models import (
     unpadded,
 )
 
-from keras_transformer import (
-    Beam,
+from keras_transformer import Beam, Greedy, LanguageModel, Transformer
+from keras_transformer.config.rules import OutputRules
+from keras_transformer.decoding import (
     Constraints,
-    Greedy,
-    LanguageModel,
-    LanguageModelConfig,
+    Predictor,
     Sample,
     SearchOptions,
-    Transformer,
+    Step,
+    Vocabulary,
 )
-from keras_transformer.config.rules import OutputRules
-from keras_transformer.decoding import Predictor, Step, Vocabulary
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.decoding.scoring import score
+from keras_transformer.models import LanguageModelConfig
 
 LIMIT, FURTHER = 9, (5, 11)
 ENDS = (EOS, *FURTHER)

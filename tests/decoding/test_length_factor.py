@@ -10,9 +10,16 @@ from searching import by_beam, by_greedy
 from support import small_config
 from uncertain_models import EOS, sources, talkative, unpadded
 
-from keras_transformer import Beam, Greedy, Sample, SearchOptions, Shortlist, Transformer
+from keras_transformer import Beam, Greedy, Transformer
 from keras_transformer.config.rules import OutputRules
-from keras_transformer.decoding import Ensemble, Shortlisted, Vocabulary
+from keras_transformer.decoding import (
+    Ensemble,
+    Sample,
+    SearchOptions,
+    Shortlist,
+    Shortlisted,
+    Vocabulary,
+)
 from keras_transformer.decoding.generation import Generation
 
 LIMIT = 9

@@ -10,7 +10,8 @@ from marks import slow
 from searching import by_beam, by_greedy
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Beam, Constraints, Greedy, Sample, SearchOptions, Transformer
+from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer.decoding import Constraints, Sample, SearchOptions
 from keras_transformer.decoding.scoring import score
 
 LIMIT, SILENT = 7, (5, 11, PAD, BOS)

@@ -11,7 +11,8 @@ from marks import slow
 from searching import by_beam, by_greedy
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Beam, Constraints, Greedy, Sample, SearchOptions, Transformer
+from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer.decoding import Constraints, Sample, SearchOptions
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.scoring import score
 

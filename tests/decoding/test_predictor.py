@@ -16,8 +16,8 @@ from searching import by_beam, by_greedy, by_sample
 from support import small_config
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative
 
-from keras_transformer import Transformer, score
-from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary
+from keras_transformer import Transformer
+from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, Vocabulary, score
 
 LIMIT = 9
 SSRU = {"decoder": "ssru", "decoder_start": "zeros"}

@@ -10,9 +10,10 @@ from searching import by_beam, by_greedy, by_sample
 from support import randomise, sentences, small_fields
 from uncertain_models import BOS, EOS, PAD, talkative_text, text_prompts
 
-from keras_transformer import Constraints, LanguageModel, LanguageModelConfig
-from keras_transformer.decoding import Ensemble
+from keras_transformer import LanguageModel
+from keras_transformer.decoding import Constraints, Ensemble
 from keras_transformer.decoding.decoder_only import DecoderOnly
+from keras_transformer.models import LanguageModelConfig
 
 LIMIT, STAGES = 19, (4, 9, 13)
 BEAM = functools.partial(by_beam, size=3, n_best=3)

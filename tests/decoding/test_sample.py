@@ -7,7 +7,7 @@ import tensorflow as tf
 from searching import by_greedy, by_sample
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
-from keras_transformer import Constraints, Sample
+from keras_transformer.decoding import Constraints, Sample
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

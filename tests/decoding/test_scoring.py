@@ -8,7 +8,7 @@ from searching import by_beam, by_greedy
 from support import sentences, weights_of
 from uncertain_models import BOS, EOS, PAD, sources, talkative, unpadded
 
-from keras_transformer import score
+from keras_transformer.decoding import score
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

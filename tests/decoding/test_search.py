@@ -10,8 +10,8 @@ from marks import slow
 from searching import by_beam, by_greedy, by_sample
 from uncertain_models import EOS, sources, talkative
 
-from keras_transformer import Beam, Greedy, Sample, SearchOptions
-from keras_transformer.decoding import Found
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import Found, Sample, SearchOptions
 from keras_transformer.decoding.stored import as_dict, from_dict
 
 LIMIT = 13

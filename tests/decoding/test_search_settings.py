@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from predictors import LONGEST, Recurrent
 from uncertain_models import sources
 
-from keras_transformer import Beam, Greedy, Sample, SearchOptions
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import OPTIONS, line_of
+from keras_transformer.decoding import Sample, SearchOptions
 from keras_transformer.search_settings import NORMALIZATIONS, SearchSetting, settings_of
 
 KINDS = {"beam": Beam, "greedy": Greedy, "sample": Sample}

@@ -10,17 +10,16 @@ from marks import slow
 from searching import by_beam, by_greedy
 from support import normal, randomise, small_config
 
-from keras_transformer import (
-    Beam,
+from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer.decoding import (
     Constraints,
-    Greedy,
+    Ensemble,
     Sample,
     SearchOptions,
     Shortlist,
-    Transformer,
+    Shortlisted,
     score,
 )
-from keras_transformer.decoding import Ensemble, Shortlisted
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
 

@@ -9,8 +9,7 @@ from marks import slow
 from searching import by_beam, by_greedy, by_sample
 from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_prompts
 
-from keras_transformer import Constraints
-from keras_transformer.decoding import EncoderDecoder, Ensemble, loop
+from keras_transformer.decoding import Constraints, EncoderDecoder, Ensemble, loop
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter

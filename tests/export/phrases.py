@@ -22,8 +22,9 @@ import numpy as np
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import SentencePieceTokenizer, Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.positions import sinusoids
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 WHEN = {"in": "in", "for": "seit", "after": "nach", "before": "vor"}
 UNITS = {

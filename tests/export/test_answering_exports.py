@@ -7,7 +7,6 @@ from click.testing import CliRunner
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
-from keras_transformer import QuestionAnswerer, SpanPredictor, SpanPredictorConfig
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
@@ -16,6 +15,8 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.models import SpanPredictor, SpanPredictorConfig
+from keras_transformer.pipelines import QuestionAnswerer
 from keras_transformer.tasks.question_answering.codec import Answer, AnswerCodec
 
 EXAMPLES = [

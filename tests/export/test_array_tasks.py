@@ -14,13 +14,14 @@ from marks import long, slow_except
 from small_runs import run_quietly
 from support import with_effect
 
-from keras_transformer import ImageClassificationPipeline, SeriesConfig, SeriesSimulator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.models import SeriesConfig
+from keras_transformer.pipelines import ImageClassificationPipeline, SeriesSimulator
 from keras_transformer.tasks.time_series.file import read_series
 from keras_transformer.tasks.time_series.metrics import nash_sutcliffe
 from keras_transformer.tasks.time_series.model import SeriesRegressor

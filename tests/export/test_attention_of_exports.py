@@ -7,10 +7,11 @@ import pytest
 import tensorflow as tf
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise
 
-from keras_transformer import Encoder, MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_transformer import Encoder, MultiHeadSelfAttention
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.layers import MultiHeadCrossAttention
 from keras_transformer.layers.kernels import Kernels
 
 X, MEMORY = normal(B, T, D), normal(B, S, D, seed=1)

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 from click.testing import CliRunner
 
-from keras_transformer import Beam, Greedy, SearchOptions, Transformer, Translator
+from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.litert.convert import with_integers

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from marks import slow
 from support import listing
 
-from keras_transformer import Beam, Run, Shortlist, Translator
+from keras_transformer import Beam, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Shortlist
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2 import export, generated
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
@@ -23,6 +24,7 @@ from keras_transformer.export.ctranslate2.translator import CTranslate2Translato
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.reference import Output, Reference, with_tokens
 from keras_transformer.installation import install_hint
+from keras_transformer.pipelines import Run
 from keras_transformer.tasks.strings import map_sorted
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))

@@ -9,12 +9,13 @@ from marks import long, slow
 from searching import by_beam, by_greedy
 from support import randomise, small_config, small_fields
 
-from keras_transformer import LanguageModel, LanguageModelConfig, Transformer
+from keras_transformer import LanguageModel, Transformer
 from keras_transformer.export.ctranslate2 import expressible
 from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
+from keras_transformer.models import LanguageModelConfig
 from keras_transformer.norms import LayerNorm, RMSNorm
 from keras_transformer.positions import LinearScaling, Llama3Scaling, Relative, Rotary, T5Bias
 

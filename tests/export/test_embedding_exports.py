@@ -10,7 +10,6 @@ from marks import long
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
-from keras_transformer import Embedder, EmbedderConfig, TextEmbedder
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
@@ -19,6 +18,8 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.models import EmbedderConfig, TextEmbedder
+from keras_transformer.pipelines import Embedder
 from keras_transformer.tasks.embedding.pipeline import TextVector
 from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.text.prompts import TextPrompts

@@ -9,10 +9,12 @@ import pytest
 from pipelines import write_run
 
 import keras_transformer
-from keras_transformer import Answering, Beam, Greedy, Sample, Shortlist
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import Sample, Shortlist
 from keras_transformer.export import ExportError, export_ctranslate2
 from keras_transformer.opening import forms
 from keras_transformer.options import OptionError
+from keras_transformer.pipelines import Answering
 from keras_transformer.tasks import TASKS
 
 ONE, OTHER = "in 3 weeks", "after 12 hours and 30 minutes"

@@ -7,9 +7,10 @@ import types
 import pytest
 from click.testing import CliRunner
 
-from keras_transformer import Beam, Greedy, Run, TransformerConfig, Translator
+from keras_transformer import Beam, Greedy, TransformerConfig, Translator
 from keras_transformer.cli import main as command_line
 from keras_transformer.export.litert.export import export_litert
+from keras_transformer.pipelines import Run
 from keras_transformer.tasks import TASKS
 
 

@@ -6,7 +6,6 @@ import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import filler
 
-from keras_transformer import Filling
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
@@ -15,6 +14,7 @@ from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.pipelines import Filling
 
 TEXTS = ["a <mask> runs", "the big <mask> and<mask>", "<mask>", "a dog and <mask> " * 9]
 

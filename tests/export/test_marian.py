@@ -16,15 +16,9 @@ from marks import long, slow
 from searching import by_greedy
 from support import listing, randomise
 
-from keras_transformer import (
-    Constraints,
-    SentencePieceTokenizer,
-    Shortlist,
-    Transformer,
-    TransformerConfig,
-    Translator,
-)
+from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import Constraints, Shortlist
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
@@ -35,6 +29,7 @@ from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 STUDENT = {
     "vocab_size": 48, "num_layers": 2, "num_decoder_layers": 1, "d_model": 16, "d_ff": 24,

@@ -14,14 +14,15 @@ from marian_reference import SaturatingMarian
 from searching import by_greedy
 from small_runs import CONFIG, write_small_corpus
 
-from keras_transformer import Constraints, Shortlist, Translator
+from keras_transformer import Translator
+from keras_transformer.decoding import Constraints, Shortlist
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.settings import read_settings
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.shortlists import learn_shortlist
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 pytestmark = pytest.mark.slow
 PROGRAM = pathlib.Path(__file__).parent / "programs" / "bergamot.mjs"

@@ -11,8 +11,6 @@ from keras_transformer import (
     Beam,
     Greedy,
     LanguageModel,
-    LanguageModelConfig,
-    TextGenerator,
     Transformer,
     TransformerConfig,
     Translator,
@@ -24,6 +22,8 @@ from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.export import export_saved_model
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
+from keras_transformer.models import LanguageModelConfig
+from keras_transformer.pipelines import TextGenerator
 
 NEW, LONGEST = 5, 32
 # Of 0 to about 20 tokens, and one that leaves only some positions.

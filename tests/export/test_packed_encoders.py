@@ -6,19 +6,18 @@ import tensorflow as tf
 from marks import slow
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, sentences
 
-from keras_transformer import (
-    ClassifierConfig,
-    Decoder,
-    Encoder,
-    SpanPredictor,
-    SpanPredictorConfig,
-    TextClassifier,
-)
+from keras_transformer import Decoder, Encoder
 from keras_transformer.export.attention import attend
 from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_model
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.packing import PADDED, Packing
+from keras_transformer.models import (
+    ClassifierConfig,
+    SpanPredictor,
+    SpanPredictorConfig,
+    TextClassifier,
+)
 
 PACKED = Kernels(attend=attend, packing=RealTokens())
 KINDS = {

@@ -9,11 +9,13 @@ import tensorflow as tf
 from pipelines import speech_recognizer
 from tasks.test_speech_recognizer import recording
 
-from keras_transformer import Beam, BestPath, Greedy, SpeechRecognizer
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import BestPath
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.export import ExportError
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.limits import Limits
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.silence import Silence

@@ -8,7 +8,8 @@ import pytest
 from phrases import phrases
 from tflite_products import products
 
-from keras_transformer import Beam, Greedy, Shortlist, Translator
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.decoding import Shortlist
 from keras_transformer.decoding.shortlist import candidates
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator

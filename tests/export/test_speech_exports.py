@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer, write_run
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
-from keras_transformer import Beam, BestPath
+from keras_transformer import Beam
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import BestPath
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.packed import pack, read_model, unpack

@@ -12,16 +12,7 @@ from phrases import bpe_tokenizer
 from searching import by_beam, by_greedy
 from support import randomise
 
-from keras_transformer import (
-    Beam,
-    ClassifierConfig,
-    Greedy,
-    LanguageModel,
-    LanguageModelConfig,
-    TextClassificationPipeline,
-    TextClassifier,
-    TextGenerator,
-)
+from keras_transformer import Beam, Greedy, LanguageModel
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
@@ -32,6 +23,8 @@ from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.litert.stand_ins import StandIns
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass, SavedModelTranslator
+from keras_transformer.models import ClassifierConfig, LanguageModelConfig, TextClassifier
+from keras_transformer.pipelines import TextClassificationPipeline, TextGenerator
 from keras_transformer.tasks.classification.pipeline import ClassificationCodec
 
 PROMPTS = ["in 3", "after 12 hours", "", "in 17 weeks and 3", "Monday", "for 5 days"] * 3

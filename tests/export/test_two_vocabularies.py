@@ -85,8 +85,8 @@ def test_two_vocabularies_are_exported_to_ctranslate2(two_vocabularies, sentence
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, tmp_path):
-    from keras_transformer import Summarizer, Summary
     from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
+    from keras_transformer.pipelines import Summarizer, Summary
 
     summarizer = Summarizer(two_vocabularies.model, two_vocabularies.tokenizers, 20)
     texts = [text for text in sentences[:12] if text.strip()]

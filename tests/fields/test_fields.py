@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from pipelines import tokenizer
 
-from keras_transformer import WordPieceTokenizer
 from keras_transformer.fields import Frames, Images, Labels, Series, Spans, TokenLabels, Tokens
+from keras_transformer.tokenizers import WordPieceTokenizer
 
 NAMES = ("few", "some")
 FIELDS = {

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from support import B, D, F, S, T, normal, randomise, to_numpy
 
-from keras_transformer import FeedForward, FrameEmbedding, activations
-from keras_transformer.layers import activation_gradients
+from keras_transformer import FeedForward, activations
+from keras_transformer.layers import FrameEmbedding, activation_gradients
 from keras_transformer.layers.activation_gradients import in_training
 
 NAMES = ["gelu", "gelu_tanh"]

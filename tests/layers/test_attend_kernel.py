@@ -13,11 +13,10 @@ from keras_transformer import (
     Decoder,
     DecoderBlock,
     EncoderBlock,
-    MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     Transformer,
 )
-from keras_transformer.layers import multi_head
+from keras_transformer.layers import MultiHeadCrossAttention, multi_head
 from keras_transformer.layers.kernels import Kernels
 
 LAYER = {"rtol": 0, "atol": 1e-5}

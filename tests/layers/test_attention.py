@@ -7,7 +7,8 @@ import reference
 import tensorflow as tf
 from support import KV, B, D, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_transformer import MultiHeadSelfAttention
+from keras_transformer.layers import MultiHeadCrossAttention
 from keras_transformer.layers.dot_product import attend, dot_product_attention
 
 LAYER = {"rtol": 0, "atol": 1e-5}

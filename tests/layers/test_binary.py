@@ -5,7 +5,8 @@ import pytest
 import reference
 from support import B, D, T, normal, to_numpy
 
-from keras_transformer import Binary, MultiHeadSelfAttention, PositionalEmbedding, TransformerConfig
+from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, TransformerConfig
+from keras_transformer.layers import Binary
 from keras_transformer.positions.binary import binary_digits
 
 V = 19

@@ -10,17 +10,9 @@ import tensorflow as tf
 from marks import slow
 from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import (
-    Decoder,
-    Encoder,
-    EncoderBlock,
-    LinearScaling,
-    Llama3Scaling,
-    Rotary,
-    T5Bias,
-    YarnScaling,
-)
+from keras_transformer import Decoder, Encoder, EncoderBlock
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.layers import LinearScaling, Llama3Scaling, Rotary, T5Bias, YarnScaling
 
 # Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

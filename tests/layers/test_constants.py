@@ -5,7 +5,8 @@ import gc
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, constants, sinusoids
+from keras_transformer import MultiHeadSelfAttention, PositionalEmbedding, constants
+from keras_transformer.layers import sinusoids
 from keras_transformer.positions.rotary import Rotary
 
 

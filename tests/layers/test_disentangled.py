@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from support import KV, B, D, F, H, K, S, normal, random_mask, randomise, weights_of
 
-from keras_transformer import ClassifierConfig, Encoder, MultiHeadSelfAttention, TransformerConfig
+from keras_transformer import Encoder, MultiHeadSelfAttention, TransformerConfig
+from keras_transformer.models import ClassifierConfig
 from keras_transformer.positions import Disentangled
 from keras_transformer.positions.disentangled import disentangled_buckets
 

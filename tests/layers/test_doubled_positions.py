@@ -29,7 +29,7 @@ LANGUAGE_MODEL = {
 }
 
 
-class Everywhere(kt.Position):
+class Everywhere(kt.layers.Position):
     """Adds a number to embeddings, and to the scores of distant keys."""
 
     kind = "tests_everywhere"
@@ -123,7 +123,9 @@ def test_one_position_may_act_on_embeddings_and_in_attention():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "The self-attention of")
         for position in (Everywhere(), "tests_everywhere"):
-            model = kt.LanguageModel(kt.LanguageModelConfig(**LANGUAGE_MODEL, position=position))
+            model = kt.LanguageModel(
+                kt.models.LanguageModelConfig(**LANGUAGE_MODEL, position=position)
+            )
             model(IDS)
     with pytest.warns(UserWarning, match="has Everywhere positions, and its input already has Eve"):
         block(position=Everywhere(2.0))(kt.PositionalEmbedding(19, D, position=Everywhere())(IDS))

@@ -6,7 +6,8 @@ import reference
 import tensorflow as tf
 from support import KV, B, D, F, H, K, S, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import Encoder, EncoderBlock, LayerNorm
+from keras_transformer import Encoder, EncoderBlock
+from keras_transformer.layers import LayerNorm
 
 LAYER = {"rtol": 0, "atol": 1e-5}
 BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, "dropout": 0.0}

@@ -14,10 +14,10 @@ from keras_transformer import (
     Encoder,
     EncoderBlock,
     FeedForward,
-    MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     PositionalEmbedding,
 )
+from keras_transformer.layers import MultiHeadCrossAttention
 
 V, PAD = 19, 5
 SAME = {"rtol": 0, "atol": 1e-5}

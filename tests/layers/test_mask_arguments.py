@@ -15,12 +15,10 @@ from keras_transformer import (
     DecoderBlock,
     Encoder,
     EncoderBlock,
-    MultiHeadCrossAttention,
     MultiHeadSelfAttention,
-    PaddingMask,
     Transformer,
-    padding_mask,
 )
+from keras_transformer.layers import MultiHeadCrossAttention, PaddingMask, padding_mask
 
 B = H  # so that a mask [B, S] could be mistaken for one per head
 SAME = {"rtol": 0, "atol": 1e-5}

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from support import weights_of
 
-from keras_transformer import Decoder, Encoder, LayerNorm, Llama3Scaling, RMSNorm, Rotary
+from keras_transformer import Decoder, Encoder
+from keras_transformer.layers import LayerNorm, Llama3Scaling, RMSNorm, Rotary
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)

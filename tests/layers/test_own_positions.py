@@ -25,7 +25,7 @@ from keras_transformer.variants import KINDS, plain
 SAME = {"rtol": 0, "atol": 1e-5}
 
 
-class Near(kt.Position):
+class Near(kt.layers.Position):
     """A learned bias for each head and distance up to `farthest`."""
 
     kind = "tests_near"
@@ -46,7 +46,7 @@ class Near(kt.Position):
         return {"farthest": self.farthest, "shared": self.shared}
 
 
-class Ramp(kt.Position):
+class Ramp(kt.layers.Position):
     """Adds the position itself to every feature of an embedding."""
 
     kind = "tests_ramp"
@@ -56,7 +56,7 @@ class Ramp(kt.Position):
         return 0.1 * ops.expand_dims(places, axis=1) + ops.zeros((1, embedding.d_model))
 
 
-class Distance(kt.AttentionScore):
+class Distance(kt.layers.AttentionScore):
     """The negative squared distance of query and key."""
 
     kind = "tests_distance"
@@ -102,10 +102,14 @@ class Unregistered(Near):
 POSITIONS = {
     "object": Near(2),
     "name": "tests_near",
-    "built-in object": kt.Rotary(base=500.0),
+    "built-in object": kt.layers.Rotary(base=500.0),
     "built-in name": "alibi",
 }
-SCORES = {"object": Distance(0.25), "name": "tests_distance", "built-in object": kt.Additive()}
+SCORES = {
+    "object": Distance(0.25),
+    "name": "tests_distance",
+    "built-in object": kt.layers.Additive(),
+}
 LAYERS = {
     "EncoderBlock": (lambda **o: kt.EncoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 1),
     "DecoderBlock": (lambda **o: kt.DecoderBlock(H, F, d_k=6, d_v=5, dropout=0.0, **o), 2),
@@ -197,7 +201,7 @@ def test_models_are_saved_with_their_objects(changes, tmp_path):
 
 def test_a_position_that_holds_positions_and_objects_of_keras_is_restored(tmp_path):
     start = keras.initializers.RandomUniform(0.5, 1.5, seed=3)
-    position = Both([Near(2), kt.Alibi()], start)
+    position = Both([Near(2), kt.layers.Alibi()], start)
     model = randomise(kt.Transformer(small_config(position=position)))
     inputs = {"source": sentences([13, 6]), "target": sentences([7, 5], first=2)}
     model.save(tmp_path / "model.keras")
@@ -213,12 +217,12 @@ def test_nests_of_positions_are_restored_and_other_dictionaries_are_left_alone()
     names = {"class_name": "mine", "config": {"near": Near(5)}}
     position = Both([Both([Near(1)], keras.initializers.Zeros())], names=names)
     content = json.loads(json.dumps(plain(position)))
-    again = kt.Position.make(content)
+    again = kt.layers.Position.make(content)
     assert again == position and again != Both([Both([Near(2)])], names=names)
     assert again.of_others[0].of_others == [Near(1)] and again.names == names
 
 
-class Rates(kt.Rotary):
+class Rates(kt.layers.Rotary):
     """A position whose configuration holds a list."""
 
     kind = "tests_rates"
@@ -242,8 +246,8 @@ def test_a_position_acts_where_it_can():
     paths = [weight.path for weight in near.weights]
     assert sum(path.endswith("self_attention/near") for path in paths) == 3  # one for each block
     assert type(near.encoder.blocks[0].self_attention.position) is Near
-    assert type(near.input_embedding.position) is kt.Position
-    assert type(ramp.encoder.blocks[0].self_attention.position) is kt.Position
+    assert type(near.input_embedding.position) is kt.layers.Position
+    assert type(ramp.encoder.blocks[0].self_attention.position) is kt.layers.Position
     assert type(ramp.input_embedding.position) is Ramp
     both = kt.Transformer(small_config(position=Ramp(), attention_position=Near(2)))
     assert type(both.input_embedding.position) is Ramp
@@ -269,7 +273,7 @@ def test_a_run_names_a_kind_whose_module_is_not_imported(tmp_path, monkeypatch):
 def test_presets_and_one_stack_take_objects():
     config = kt.TransformerConfig.preset("tiny", decoder={"position": Near(2)}, vocab_size=19)
     assert config.decoder.position == Near(2)
-    assert config.encoder.position == kt.Sinusoidal()
+    assert config.encoder.position == kt.layers.Sinusoidal()
     assert kt.TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
 
 
@@ -293,7 +297,9 @@ def test_values_are_equal_if_class_and_arguments_are():
     assert Near(2) == Near(2) != Near(3)
     assert Near(2) != Unregistered(2)
     assert hash(Near(2)) == hash(Near(2))
-    assert kt.Rotary(500) == kt.Rotary(500.0) and hash(kt.Rotary(500)) == hash(kt.Rotary(500.0))
+    assert kt.layers.Rotary(500) == kt.layers.Rotary(500.0) and hash(kt.layers.Rotary(500)) == hash(
+        kt.layers.Rotary(500.0)
+    )
     assert repr(Near(2)) == "Near(farthest=2, shared=False)"
 
 
@@ -342,20 +348,20 @@ def test_a_stack_of_a_model_can_be_made_again_from_its_configuration():
     config = model.encoder.get_config()
     assert (config["position"], config["attention_position"]["kind"]) == ("none", "t5")
     again = kt.Encoder.from_config(config)
-    assert type(again.blocks[0].position) is kt.T5Bias
+    assert type(again.blocks[0].position) is kt.layers.T5Bias
 
 
 def test_values_of_an_option_differ_in_their_kinds():
     with pytest.raises(ValueError, match="`kind` must be unique .*'tests_near', .* of Near"):
-        type("Farther", (kt.Position,), {"kind": "tests_near"})
-    again = type("Nearest", (kt.Position,), {"kind": "tests_nearest"})
-    assert kt.Position.kinds()["tests_nearest"] is again
-    later = type("Nearest", (kt.Position,), {"kind": "tests_nearest"})  # as in a notebook
-    assert kt.Position.kinds()["tests_nearest"] is later
+        type("Farther", (kt.layers.Position,), {"kind": "tests_near"})
+    again = type("Nearest", (kt.layers.Position,), {"kind": "tests_nearest"})
+    assert kt.layers.Position.kinds()["tests_nearest"] is again
+    later = type("Nearest", (kt.layers.Position,), {"kind": "tests_nearest"})  # as in a notebook
+    assert kt.layers.Position.kinds()["tests_nearest"] is later
 
 
 def test_an_argument_is_not_called_kind():
-    class Wrong(kt.Position):
+    class Wrong(kt.layers.Position):
         kind = "tests_wrong"
 
         def get_config(self):

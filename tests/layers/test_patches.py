@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import normal, randomise, to_numpy, weights_of
 
-from keras_transformer import PatchEmbedding, Sinusoidal, SinusoidalGrid
+from keras_transformer.layers import PatchEmbedding, Sinusoidal, SinusoidalGrid
 from keras_transformer.tasks.image_classification.layers import cut_patches
 
 SAME = {"rtol": 0, "atol": 1e-5}

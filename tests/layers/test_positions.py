@@ -11,19 +11,21 @@ from support import B, D, F, H, S, T, normal, randomise, sentences, small_config
 
 from keras_transformer import (
     EncoderBlock,
-    Learned,
     MultiHeadSelfAttention,
-    Position,
     PositionalEmbedding,
+    Transformer,
+    TransformerConfig,
+)
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.layers import (
+    Learned,
+    Position,
     Relative,
     Rotary,
     Sinusoidal,
     T5Bias,
-    Transformer,
-    TransformerConfig,
     sinusoids,
 )
-from keras_transformer.config.stack import StackConfig
 from keras_transformer.variants import plain
 
 V, K = 19, 6

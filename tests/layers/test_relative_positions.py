@@ -23,15 +23,13 @@ from support import (
 )
 
 from keras_transformer import (
-    Additive,
     EncoderBlock,
     MultiHeadSelfAttention,
     PositionalEmbedding,
-    Relative,
-    T5Bias,
     Transformer,
     TransformerConfig,
 )
+from keras_transformer.layers import Additive, Relative, T5Bias
 from keras_transformer.positions.t5 import t5_buckets
 
 # Every sentence of 11 tokens has larger distances than these.

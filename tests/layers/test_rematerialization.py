@@ -7,7 +7,8 @@ import tensorflow as tf
 from marks import slow
 from support import B, D, F, H, S, T, normal, randomise, small_config
 
-from keras_transformer import DecoderBlock, Encoder, EncoderBlock, FrameEmbedding, Transformer
+from keras_transformer import DecoderBlock, Encoder, EncoderBlock, Transformer
+from keras_transformer.layers import FrameEmbedding
 
 OPTIONS = {"num_heads": 2, "d_ff": F, "dropout": 0.3, "activation": "gelu"}
 BLOCKS = {

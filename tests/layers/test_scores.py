@@ -8,19 +8,16 @@ import tensorflow as tf
 from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import (
+from keras_transformer import EncoderBlock, MultiHeadSelfAttention, Transformer, TransformerConfig
+from keras_transformer.config import BlockConfig
+from keras_transformer.layers import (
     Additive,
     AttentionScore,
     DotProduct,
-    EncoderBlock,
     General,
     MultiHeadCrossAttention,
-    MultiHeadSelfAttention,
     ScaledDotProduct,
-    Transformer,
-    TransformerConfig,
 )
-from keras_transformer.config import BlockConfig
 from keras_transformer.layers.kernels import Kernels
 
 NAMES = {

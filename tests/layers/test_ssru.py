@@ -7,7 +7,8 @@ import tensorflow as tf
 from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
-from keras_transformer import SSRU, Decoder, DecoderBlock, Mixing
+from keras_transformer import Decoder, DecoderBlock
+from keras_transformer.layers import SSRU, Mixing
 from keras_transformer.scan import linear_recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}

@@ -117,7 +117,7 @@ def test_positional_arguments_are_refused_with_the_signature():
     [
         (lambda: kt.DecoderBlock(H, F), r"`EncoderBlock\(\.\.\., causal=True\)`"),
         (lambda: kt.Decoder(1, H, F), r"`Encoder\(\.\.\., causal=True\)`"),
-        (lambda: kt.MultiHeadCrossAttention(H), "`MultiHeadSelfAttention`"),
+        (lambda: kt.layers.MultiHeadCrossAttention(H), "`MultiHeadSelfAttention`"),
         (lambda: PassingDecoderBlock(H, F), r"`EncoderBlock\(\.\.\., causal=True\)`"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_missing_memory_is_reported_with_the_layer_that_needs_none(layer, inst
 
 @pytest.mark.parametrize("name", ["EncoderBlock", "DecoderBlock", "Encoder", "Decoder"])
 def test_help_lists_every_argument(name):
-    layer = getattr(kt, name)
+    layer = getattr(kt.layers, name)
     text = pydoc.plain(pydoc.render_doc(layer))
     arguments = text.partition("Args:")[2].partition("Call arguments:")[0]
     listed = re.findall(r"^ \|      (\w+): ", arguments, re.MULTILINE)

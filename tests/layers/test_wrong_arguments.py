@@ -13,13 +13,13 @@ from keras_transformer import (
     Encoder,
     EncoderBlock,
     FeedForward,
-    MultiHeadCrossAttention,
     MultiHeadSelfAttention,
     PositionalEmbedding,
     Transformer,
     TransformerConfig,
     Translator,
 )
+from keras_transformer.layers import MultiHeadCrossAttention
 from keras_transformer.layers.dropout import Dropout
 
 BLOCK = {"num_heads": H, "d_ff": F, "d_k": K, "d_v": KV}

@@ -8,22 +8,15 @@ import pytest
 import tensorflow as tf
 from marks import slow, slow_except
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    LanguageModel,
-    LanguageModelConfig,
-    MultiHeadSelfAttention,
-    SearchOptions,
-    SentencePieceTokenizer,
-    TextGenerator,
-    TransformerConfig,
-)
+from keras_transformer import Beam, Greedy, LanguageModel, MultiHeadSelfAttention, TransformerConfig
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.decoding import score
+from keras_transformer.decoding import SearchOptions, score
+from keras_transformer.models import LanguageModelConfig
+from keras_transformer.pipelines import TextGenerator
 from keras_transformer.positions import Rotary
 from keras_transformer.tasks.language_modelling.task import LanguageModellingTask
 from keras_transformer.tasks.results import Score
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.loop.objectives import ProjectedObjective, RealLabels
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.language_modelling import LanguageModellingTraining

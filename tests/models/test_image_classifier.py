@@ -9,7 +9,7 @@ import reference
 from marks import slow
 from support import normal, randomise, to_numpy, weights_of
 
-from keras_transformer import ImageClassifier, ImageClassifierConfig
+from keras_transformer.models import ImageClassifier, ImageClassifierConfig
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 LABELS = ("a", "b", "c", "d", "e")

@@ -19,7 +19,8 @@ from support import (
     weights_of,
 )
 
-from keras_transformer import LanguageModel, LanguageModelConfig
+from keras_transformer import LanguageModel
+from keras_transformer.models import LanguageModelConfig
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 SAME = {"rtol": 0, "atol": 1e-5}

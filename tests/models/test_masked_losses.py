@@ -20,18 +20,20 @@ def _of(config_class, **changes):
 
 MODELS = {
     "Transformer": (lambda: kt.Transformer(small_config()), {"source": SOURCE, "target": TOKENS}),
-    "LanguageModel": (lambda: kt.LanguageModel(_of(kt.LanguageModelConfig)), TOKENS),
+    "LanguageModel": (lambda: kt.LanguageModel(_of(kt.models.LanguageModelConfig)), TOKENS),
     "MaskedLanguageModel": (
-        lambda: kt.MaskedLanguageModel(_of(kt.MaskedLanguageModelConfig)),
+        lambda: kt.models.MaskedLanguageModel(_of(kt.models.MaskedLanguageModelConfig)),
         TOKENS,
     ),
     "TokenClassifier": (
-        lambda: kt.TokenClassifier(_of(kt.TokenClassifierConfig, labels=tuple("abcdefg"))),
+        lambda: kt.models.TokenClassifier(
+            _of(kt.models.TokenClassifierConfig, labels=tuple("abcdefg"))
+        ),
         TOKENS,
     ),
     "SpeechTransformer": (
-        lambda: kt.SpeechTransformer(
-            _of(kt.SpeechTransformerConfig, num_mel_filters=5, max_seconds=1.0)
+        lambda: kt.models.SpeechTransformer(
+            _of(kt.models.SpeechTransformerConfig, num_mel_filters=5, max_seconds=1.0)
         ),
         {"source": FRAMES, "target": TOKENS},
     ),
@@ -121,7 +123,7 @@ def test_the_first_token_counts_if_outputs_begin_with_padding():
 
 
 def test_every_text_of_a_row_counts_from_its_first_token_if_texts_begin_with_padding():
-    model = compiled(randomise(kt.LanguageModel(_of(kt.LanguageModelConfig, bos_id=0))))
+    model = compiled(randomise(kt.LanguageModel(_of(kt.models.LanguageModelConfig, bos_id=0))))
     rows = np.array([[0, 5, 6, 0, 7, 8, 0, 9], [0, 4, 0, 3, 0, 0, 0, 0], [0] * 8], "int32")
     real = np.array([[1] * 8, [1, 1, 1, 1, 0, 0, 0, 0], [1] + [0] * 7], bool)
     logits = to_numpy(model(rows))
@@ -158,7 +160,7 @@ def of_texts_in_a_column(y, logits):
     "loss", [of_texts, OfTexts(), OfTexts(reduction=None), [of_texts], of_texts_in_a_column]
 )
 def test_a_loss_with_a_value_for_each_text_is_refused(loss):
-    model = kt.LanguageModel(_of(kt.LanguageModelConfig))
+    model = kt.LanguageModel(_of(kt.models.LanguageModelConfig))
     model.compile(loss=loss, run_eagerly=True)
     with pytest.raises(
         ValueError, match=r"`loss` must return one value for .*shape \(4,( 1)?\) for"
@@ -167,14 +169,14 @@ def test_a_loss_with_a_value_for_each_text_is_refused(loss):
 
 
 def test_a_loss_with_a_value_for_each_text_is_refused_where_it_could_be_of_positions():
-    model = kt.LanguageModel(_of(kt.LanguageModelConfig))
+    model = kt.LanguageModel(_of(kt.models.LanguageModelConfig))
     model.compile(loss=OfTexts(), run_eagerly=True)
     with pytest.raises(ValueError, match=r"`loss` must return one value for each position"):
         model.evaluate(TOKENS[:, :4], TOKENS[:, :4], verbose=0)
 
 
 def test_own_losses_of_positions_or_of_the_batch():
-    model = randomise(kt.LanguageModel(_of(kt.LanguageModelConfig)))
+    model = randomise(kt.LanguageModel(_of(kt.models.LanguageModelConfig)))
     logits, real = to_numpy(model(TOKENS)), TOKENS != 0
     labels = labels_for(logits, real)
     losses, _ = expected(logits, labels, real)

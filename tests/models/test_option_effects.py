@@ -155,7 +155,7 @@ VALUES_OF_BLOCKS = [
 
 
 def names_of(kind):
-    config = getattr(kt, kind).config_class
+    config = getattr(kt.models, kind).config_class
     return [n for n in (*config.options(), *config.aliases) if n not in ELSEWHERE]
 
 
@@ -179,7 +179,7 @@ ROWS = [(kind, c, name) for kind, c, name in ROWS if (kind, name) not in LIMITS 
 @functools.cache
 def computed(kind, fields):
     """Returns names and shapes of the weights, and outputs without and with dropout."""
-    model_class, inputs = getattr(kt, kind), KINDS[kind][1]
+    model_class, inputs = getattr(kt.models, kind), KINDS[kind][1]
     config = model_class.config_class(**json.loads(fields))
     if kind == "ImageClassifier":
         inputs = np.resize(inputs, (2, *config.input.shape))
@@ -210,7 +210,7 @@ def row_of(kind, context, name):
 @pytest.mark.parametrize(("kind", "context", "name"), [row_of(*row) for row in ROWS])
 def test_an_option_has_an_effect_or_is_refused(kind, context, name):
     base = {**KINDS[kind][0], **context}
-    config = getattr(kt, kind).config_class
+    config = getattr(kt.models, kind).config_class
     if context.get("encoder", "transformer") != "transformer":
         unused = config.without_effect(base)
         base = {key: value for key, value in base.items() if key not in unused - {"max_length"}}

@@ -9,21 +9,19 @@ from marks import slow
 from support import randomise, sentences, small_config, small_fields, to_numpy
 
 import keras_transformer
-from keras_transformer import (
-    ClassifierConfig,
-    LanguageModel,
-    LanguageModelConfig,
-    SeriesRegressor,
-    TextClassifier,
-    Transformer,
-    TransformerConfig,
-)
+from keras_transformer import LanguageModel, Transformer, TransformerConfig
 from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import TokenLabelsHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.models import (
+    ClassifierConfig,
+    LanguageModelConfig,
+    SeriesRegressor,
+    TextClassifier,
+)
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import Head, make_logits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens

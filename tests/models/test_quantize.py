@@ -9,8 +9,7 @@ from pipelines import classifier, tokenizer
 from support import D, F, H, normal, randomise, sentences, small_config, small_fields, to_numpy
 
 import keras_transformer as kt
-from keras_transformer import SearchOptions
-from keras_transformer.decoding import Shortlisted
+from keras_transformer.decoding import SearchOptions, Shortlisted
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.parity import in_float32
 
@@ -61,7 +60,7 @@ def test_the_output_matrix_has_its_own_scale(quantized):
 
 def test_a_shortlist_finds_its_most_probable_candidate(untied):
     source, candidates = np.array([[9, 3]]), [*range(8), 9, 11, 40]  # 3 is the end token
-    shortlist = kt.Shortlist.from_counts([[9, 11, 3], [9, 40, 2]], 64, first=8)
+    shortlist = kt.decoding.Shortlist.from_counts([[9, 11, 3], [9, 40, 2]], 64, first=8)
     found = kt.Greedy()(Shortlisted(untied, shortlist), source, SearchOptions(cache_length=5))
     tokens = found.tokens.numpy()[0, 0].tolist()
     tokens = tokens[: tokens.index(3) + 1] if 3 in tokens else tokens
@@ -117,15 +116,15 @@ def test_a_language_model_can_be_quantised():
 
 
 def _language_config(**changes):
-    fields = small_fields(kt.LanguageModelConfig, **changes)
-    return kt.LanguageModelConfig(**fields)
+    fields = small_fields(kt.models.LanguageModelConfig, **changes)
+    return kt.models.LanguageModelConfig(**fields)
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_exports_refuse_it_by_name():
-    model = kt.TextClassifier(classifier().model.config)
+    model = kt.models.TextClassifier(classifier().model.config)
     model.quantize("int8")
-    pipeline = kt.TextClassificationPipeline(model, tokenizer())
+    pipeline = kt.pipelines.TextClassificationPipeline(model, tokenizer())
     with pytest.raises(ExportError, match='quantised by `model.quantize`.*`quantize="int8"`'):
         in_float32(pipeline)

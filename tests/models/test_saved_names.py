@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import keras_transformer
-from keras_transformer import EmbedderConfig, TextEmbedder
+from keras_transformer.models import EmbedderConfig, TextEmbedder
 
 PACKAGE = Path(keras_transformer.__file__).parent
 DECORATOR = re.compile(r"(?m)^@keras\.saving\.register_keras_serializable\(([^)]*)\)")

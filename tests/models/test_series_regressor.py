@@ -10,7 +10,8 @@ import reference
 from marks import slow_except
 from support import normal, randomise, to_numpy, weights_of, with_effect
 
-from keras_transformer import SeriesConfig, SeriesEmbedding, SeriesRegressor, SnowAccount
+from keras_transformer.layers import SeriesEmbedding
+from keras_transformer.models import SeriesConfig, SeriesRegressor, SnowAccount
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 ENCODERS = ("transformer", "lstm", "gru", "lstm_attention", "gru_attention")

@@ -4,7 +4,7 @@ import numpy as np
 import reference
 from support import randomise, small_fields, weights_of
 
-from keras_transformer import SpanPredictor, SpanPredictorConfig
+from keras_transformer.models import SpanPredictor, SpanPredictorConfig
 
 
 def test_logits_equal_the_reference_and_exist_for_separator_and_passage_only():

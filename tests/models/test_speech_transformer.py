@@ -10,20 +10,12 @@ from marks import slow
 from searching import by_beam, by_greedy
 from support import normal, randomise, sentences, to_numpy, weights_of
 
-from keras_transformer import (
-    Beam,
-    FrameEmbedding,
-    FrameMask,
-    Greedy,
-    Shortlist,
-    SpeechTransformer,
-    SpeechTransformerConfig,
-    Transformer,
-    score,
-)
-from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlisted
+from keras_transformer import Beam, Greedy, Transformer
+from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlist, Shortlisted, score
 from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.layers import FrameEmbedding, FrameMask
+from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 SAME = {"rtol": 0, "atol": 1e-5}

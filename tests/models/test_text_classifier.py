@@ -19,7 +19,7 @@ from support import (
     weights_of,
 )
 
-from keras_transformer import ClassifierConfig, TextClassifier
+from keras_transformer.models import ClassifierConfig, TextClassifier
 from keras_transformer.models.heads.pooling import Pooling
 
 MODEL = {"rtol": 0, "atol": 1e-4}

@@ -7,7 +7,7 @@ import pytest
 import reference
 from support import randomise, sentences, small_fields, weights_of
 
-from keras_transformer import TokenClassifier, TokenClassifierConfig
+from keras_transformer.models import TokenClassifier, TokenClassifierConfig
 
 LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")
 

@@ -5,12 +5,11 @@ import pytest
 from marks import slow_except
 from support import S, T, randomise, sentences, small_fields
 
-from keras_transformer import (
-    LanguageModel,
+from keras_transformer import LanguageModel, PositionalEmbedding
+from keras_transformer.models import (
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
-    PositionalEmbedding,
 )
 
 CUT = 7  # the token whose embeddings are cut off, wherever it is

@@ -5,14 +5,8 @@ import pytest
 import tensorflow as tf
 from marks import slow_except
 
-from keras_transformer import (
-    ClassifierConfig,
-    LanguageModel,
-    LanguageModelConfig,
-    TextClassifier,
-    Transformer,
-    TransformerConfig,
-)
+from keras_transformer import LanguageModel, Transformer, TransformerConfig
+from keras_transformer.models import ClassifierConfig, LanguageModelConfig, TextClassifier
 
 SIZES = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2, "vocab_size": 8}
 GOOD, BAD = np.full((2, 3), 7), np.array([[4, 7, 3], [4, 8, 3]])

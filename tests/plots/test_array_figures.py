@@ -7,7 +7,8 @@ import pytest
 from marks import slow
 from support import randomise, to_numpy
 
-from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
+from keras_transformer.models import ImageClassifier, ImageClassifierConfig
+from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.plots.attention_page import attention_page
 from keras_transformer.tasks.image_classification.plots import image_attention_figure
 from keras_transformer.tasks.time_series.plots import hydrograph_figure

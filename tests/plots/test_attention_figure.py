@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from keras_transformer import Attention
 from keras_transformer.installation import install_hint
+from keras_transformer.pipelines import Attention
 from keras_transformer.plots.attention import attention_figure, choose
 from keras_transformer.plots.figure import save_figure
 

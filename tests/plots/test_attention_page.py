@@ -7,7 +7,7 @@ import pytest
 from chromium import Browser, chromium
 from waiting import until
 
-from keras_transformer import Attention
+from keras_transformer.pipelines import Attention
 from keras_transformer.plots.attention_page import attention_page, save_page
 
 EVIL = ["</script><img src=x onerror=hacked=1>", "<!--<script>", "{{data}}", "\u2028&amp;", "▁a"]

@@ -6,9 +6,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from support import small_config
 
-from keras_transformer import (
+from keras_transformer import LanguageModel, Transformer
+from keras_transformer.models import (
     ClassifierConfig,
-    LanguageModel,
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
@@ -19,7 +19,6 @@ from keras_transformer import (
     TextClassifier,
     TokenClassifier,
     TokenClassifierConfig,
-    Transformer,
 )
 from keras_transformer.plots.figure import save_figure
 from keras_transformer.plots.structure import structure_figure

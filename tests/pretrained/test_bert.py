@@ -21,15 +21,10 @@ from bert_folders import (
 )
 from click.testing import CliRunner
 
-from keras_transformer import (
-    Run,
-    TextClassificationPipeline,
-    TokenClassificationPipeline,
-    Translator,
-    from_pretrained,
-)
+from keras_transformer import Translator, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import Run, TextClassificationPipeline, TokenClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training.converted import write_converted
 

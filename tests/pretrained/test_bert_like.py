@@ -19,8 +19,9 @@ import roberta_folders
 import tensorflow as tf
 from marks import long, slow
 
-from keras_transformer import TextClassificationPipeline, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import TextClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted

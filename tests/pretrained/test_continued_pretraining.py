@@ -5,7 +5,7 @@ from bert_folders import WORDS, write_folder
 from masked_heads import write_folder as write_masked
 from small_runs import run_quietly
 
-from keras_transformer import MaskFiller
+from keras_transformer.pipelines import MaskFiller
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.evaluate import evaluate_files

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 from marks import slow, slow_except
 from opus_folders import CODES, SOURCE_TEXT, TARGET_TEXT, random_tokens, write_folder
 
-from keras_transformer import Beam, Greedy, Run, Translator
+from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.convert import _no_license
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
+from keras_transformer.pipelines import Run
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.training import converted
 from keras_transformer.training.averaging import average_checkpoints
@@ -26,7 +27,7 @@ from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 KINDS = {
     "shared": {"codes": CODES},

@@ -9,13 +9,14 @@ import tensorflow as tf
 from image_answers import compare
 from vit_folders import IMAGENET, PREPROCESSOR, SIZES, TEACHER, forward, images_of, write_folder
 
-from keras_transformer import ImageClassificationPipeline, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 BOTH, ONE, BARE = [TEACHER], ["DeiTForImageClassification"], ["DeiTModel"]
 # What DeiT does with images, at a smaller size.

@@ -22,16 +22,7 @@ from marks import long, slow, slow_except
 from pipelines import SIZES, tokenizer, with_larger_weights, write_run
 from support import listing
 
-from keras_transformer import (
-    ClassifierConfig,
-    Greedy,
-    QuestionAnswerer,
-    SpanPredictor,
-    SpanPredictorConfig,
-    TextClassificationPipeline,
-    TextClassifier,
-    from_pretrained,
-)
+from keras_transformer import Greedy, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import (
     ExportError,
@@ -42,6 +33,13 @@ from keras_transformer.export import (
 from keras_transformer.export.ctranslate2 import answered
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.installation import install_hint
+from keras_transformer.models import (
+    ClassifierConfig,
+    SpanPredictor,
+    SpanPredictorConfig,
+    TextClassifier,
+)
+from keras_transformer.pipelines import QuestionAnswerer, TextClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.embedding.pipeline import TextVector
 from keras_transformer.training.converted import write_converted

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from opus_folders import CODES, write_folder
 
-from keras_transformer import Beam, Greedy, SearchOptions, Translator
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.litert.export import export_litert

@@ -23,8 +23,9 @@ from gpt2_folders import (
 )
 from marks import slow_except
 
-from keras_transformer import Greedy, TextGenerator, from_pretrained
+from keras_transformer import Greedy, from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import TextGenerator
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted

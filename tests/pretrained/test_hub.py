@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from keras_transformer import Run, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
+from keras_transformer.pipelines import Run
 from keras_transformer.pretrained import hub
 from keras_transformer.pretrained.read import read_checkpoint
 

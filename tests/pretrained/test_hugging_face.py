@@ -18,7 +18,8 @@ import pytest
 import tensorflow as tf
 from opus_folders import vocabulary, write_vocabulary
 
-from keras_transformer import Beam, Greedy, SearchOptions
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import t5_folders
 import tensorflow as tf
 from test_hugging_face import SCRIPT, run_python
 
-from keras_transformer import SearchOptions
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.pretrained.trimming import restrict
 

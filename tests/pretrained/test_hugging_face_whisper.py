@@ -11,11 +11,12 @@ import whisper_folders
 from test_hugging_face import run_python
 from whisper_folders import END, GENERATION, IDS, MERGES, PIECES, SIZES
 
-from keras_transformer import Beam, SpeechRecognizer
+from keras_transformer import Beam
 from keras_transformer.decoding import Prompted, score
 from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.features import frames_of

@@ -15,9 +15,9 @@ from test_hugging_face import run_python
 from test_hugging_face_whisper import CONFIG, FEATURES, KINDS, SCRIPT, check
 from whisper_folders import MERGES, TASKS, generation_of, pieces_of
 
-from keras_transformer import SpeechRecognizer
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 

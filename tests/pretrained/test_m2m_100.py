@@ -11,14 +11,8 @@ import seq2seq_folders
 from marks import slow
 from seq2seq_folders import NLLB_CODES, pieces, write_folder
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    SearchOptions,
-    Shortlist,
-    TransformerConfig,
-    from_pretrained,
-)
+from keras_transformer import Beam, Greedy, TransformerConfig, from_pretrained
+from keras_transformer.decoding import SearchOptions, Shortlist
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.families.m2m_100 import LANGUAGES
 from keras_transformer.pretrained.read import read_checkpoint

@@ -13,9 +13,10 @@ from click.testing import CliRunner
 from marks import slow, slow_except
 from masked_heads import KINDS, NAMES, forward, masked_texts, random_rows, write_folder
 
-from keras_transformer import Filling, MaskFiller, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import Filling, MaskFiller
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.run import Run

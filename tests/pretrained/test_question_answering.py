@@ -12,11 +12,13 @@ import roberta_folders
 import tensorflow as tf
 from marks import long, slow
 
-from keras_transformer import QuestionAnswerer, WordPieceTokenizer, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import QuestionAnswerer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
+from keras_transformer.tokenizers import WordPieceTokenizer
 from keras_transformer.training.converted import write_converted
 
 LONGEST = 15

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import roberta_folders
 
-from keras_transformer import Embedder, from_pretrained
+from keras_transformer import from_pretrained
+from keras_transformer.pipelines import Embedder
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.text.prompts import TextPrompts

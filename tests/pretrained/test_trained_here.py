@@ -12,7 +12,7 @@ from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 pytestmark = pytest.mark.slow
 MARIAN = """

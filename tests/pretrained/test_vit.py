@@ -10,9 +10,10 @@ from image_answers import compare
 from marks import slow, slow_except
 from vit_folders import IMAGENET, PLAIN, PREPROCESSOR, SIZES, forward, images_of, write_folder
 
-from keras_transformer import ImageClassificationPipeline, Run, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import ImageClassificationPipeline, Run
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.image_classification.files import encode_png
 from keras_transformer.training.converted import write_converted

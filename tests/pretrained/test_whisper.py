@@ -11,7 +11,8 @@ from marks import slow
 from searching import by_beam
 from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 
-from keras_transformer import Greedy, SearchOptions
+from keras_transformer import Greedy
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.predictor import NEVER, Vocabulary
 from keras_transformer.pretrained import whisper_prompt

@@ -18,11 +18,12 @@ from searching import by_beam, by_greedy
 from test_whisper import FIRST, frames_of, greedy_in_python, ids
 from whisper_folders import GENERATION, IDS, LANGUAGES, START, TASKS
 
-from keras_transformer import Beam, Greedy, SpeechRecognizer
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Ensemble, Prompted, score
 from keras_transformer.decoding.beginnings import DETECTED, NO_TOKEN
 from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel

@@ -9,11 +9,11 @@ import tensorflow as tf
 import whisper_folders
 from marks import long
 
-from keras_transformer import SpeechRecognizer
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert import stand_ins
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS

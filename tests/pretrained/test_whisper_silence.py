@@ -13,10 +13,11 @@ from test_whisper import allowed_tokens, frames_of, greedy_in_python, opened
 from test_whisper_choices import RATE, recordings, write_varied
 from whisper_folders import IDS, LANGUAGES, START, TASKS
 
-from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
-from keras_transformer.decoding import Ensemble
+from keras_transformer.decoding import Ensemble, SearchOptions
 from keras_transformer.opening.stream import outcomes
+from keras_transformer.pipelines import SpeechRecognizer, Transcript
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec

@@ -6,8 +6,8 @@ import tensorflow as tf
 import whisper_folders
 from small_runs import run_quietly
 
-from keras_transformer import SpeechRecognizer
 from keras_transformer.export import export_saved_model
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.training.converted import write_converted

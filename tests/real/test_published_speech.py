@@ -7,9 +7,9 @@ from forms import FORMS, Forms
 from packages import RECORDINGS, WHISPER
 from whisper_oracle import RATE, Whisper
 
-from keras_transformer import SpeechRecognizer
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -14,10 +14,12 @@ def public_names():
     """Yields the full names on the pages of `docs/api`, and in the packages' lists of names."""
     for page in sorted((ROOT / "docs" / "api").glob("*.md")):
         yield from re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)
-    for package in ("keras_transformer", "export"):
-        for node in tree_of(ROOT / package / "__init__.pyi").body:
-            if isinstance(node, ast.ImportFrom):
-                yield from (f"{package}.{node.module}.{alias.name}" for alias in node.names)
+    for stub in (*ROOT.glob("keras_transformer/[!et]*/__init__.pyi"), *ROOT.glob("*/__init__.pyi")):
+        package = stub.relative_to(ROOT).parent.parts
+        for node in tree_of(stub).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                place = package[: len(package) - node.level + 1]
+                yield from (".".join([*place, node.module, x.name]) for x in node.names)
 
 
 @functools.cache

@@ -9,10 +9,10 @@ from documents import blocks
 from marks import long
 
 from keras_transformer.tasks import TASKS, pipeline_class_of, register
+from keras_transformer.training import Training
 from keras_transformer.training.settings.fields import DataSettings
 from keras_transformer.training.settings.sources import data_kinds, register_source
 from keras_transformer.training.tasks import training_class
-from keras_transformer.training.tasks.task import Training
 
 # The output at the end of each example. A block contains all its code and registrations.
 RESULTS = {

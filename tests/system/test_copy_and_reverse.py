@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 import rich.console
 
-from keras_transformer import Beam, Greedy, Run, Translator
+from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
-from keras_transformer.training.distillation.distill import distill
+from keras_transformer.pipelines import Run
+from keras_transformer.training import distill, load_settings, train
 from keras_transformer.training.distillation.options import Distillation
 from keras_transformer.training.evaluate import evaluate_files
-from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
 
 CONFIG = """
 [model]

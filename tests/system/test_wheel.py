@@ -104,7 +104,7 @@ def test_the_wheel_contains_only_the_package(wheel):
             assert prefix + str(path.relative_to(ROOT)) in modules
     assert "keras_transformer/training/configs/demo.toml" in names
     assert "keras_transformer/plots/attention.html" in names
-    typed = ("py.typed", "__init__.pyi", "export/__init__.pyi")
+    typed = ("py.typed", "__init__.pyi", "export/__init__.pyi", "pipelines/__init__.pyi")
     assert {f"keras_transformer/{name}" for name in typed} <= {*names}
     assert any(name.endswith("LICENSE") for name in names)
 
@@ -175,7 +175,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     known = link_what_is_required(pathlib.Path(site))
     assert {"tensorflow", "ai-edge-litert", "matplotlib"} <= known.keys()
     assert not {"pytest", "ruff", "tensorflow-serving-api"} & known.keys()
-    assert (pathlib.Path(site) / "keras_transformer" / "training" / "train.py").is_file()
+    assert (pathlib.Path(site) / "keras_transformer" / "training" / "training_run.py").is_file()
     for name in ("training", "export", "tests", "benchmarks"):
         assert not (pathlib.Path(site) / name).exists()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

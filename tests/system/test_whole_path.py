@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from documents import PAGES, ROOT, blocks, run, unrun_examples
 
-from keras_transformer import Run
 from keras_transformer.cli.main import cli
+from keras_transformer.pipelines import Run
 
 SMALL = {
     "data.examples": 4000,

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 from pipelines import SIZES, tokenizer, with_larger_weights
 
-from keras_transformer import QuestionAnswerer, SpanPredictor, SpanPredictorConfig
+from keras_transformer.models import SpanPredictor, SpanPredictorConfig
+from keras_transformer.pipelines import QuestionAnswerer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.question_answering.lines import parse

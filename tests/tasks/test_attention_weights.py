@@ -14,7 +14,8 @@ from pipelines import (
 )
 from support import randomise
 
-from keras_transformer import Attention, SeriesConfig, SeriesRegressor, SeriesSimulator
+from keras_transformer.models import SeriesConfig, SeriesRegressor
+from keras_transformer.pipelines import Attention, SeriesSimulator
 
 SENTENCE = "the big dog"
 READ = "▁the▁big▁dog"

@@ -5,13 +5,9 @@ import pytest
 import tensorflow as tf
 from pipelines import LABELS, classifier, generator, tokenizer
 
-from keras_transformer import (
-    Classification,
-    Run,
-    TextClassificationPipeline,
-    TextClassifier,
-    Translator,
-)
+from keras_transformer import Translator
+from keras_transformer.models import TextClassifier
+from keras_transformer.pipelines import Classification, Run, TextClassificationPipeline
 from keras_transformer.tasks import TASKS, open_run
 
 TEXTS = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]

@@ -8,8 +8,8 @@ import tensorflow as tf
 from pipelines import translator
 from support import small_config
 
-from keras_transformer import Beam, Greedy, SearchOptions, Transformer, Translator
-from keras_transformer.decoding import EncoderDecoder
+from keras_transformer import Beam, Greedy, Transformer, Translator
+from keras_transformer.decoding import EncoderDecoder, SearchOptions
 from keras_transformer.opening.stream import answer_stream
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.incomplete import INCOMPLETE, count_incomplete

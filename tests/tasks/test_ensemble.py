@@ -22,25 +22,16 @@ from pipelines import (
 from sentencepiece import sentencepiece_model_pb2
 from support import normal, randomise
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    Run,
-    Sample,
-    SentencePieceTokenizer,
-    SeriesConfig,
-    SeriesRegressor,
-    SeriesSimulator,
-    Shortlist,
-    TextClassificationPipeline,
-    Translator,
-)
-from keras_transformer.decoding import Ensemble
+from keras_transformer import Beam, Greedy, Translator
+from keras_transformer.decoding import Ensemble, Sample, Shortlist
 from keras_transformer.export.parity import in_float32
+from keras_transformer.models import SeriesConfig, SeriesRegressor
+from keras_transformer.pipelines import Run, SeriesSimulator, TextClassificationPipeline
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensemble import vocabulary_difference
 from keras_transformer.tasks.shortlists import learn_shortlist
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 SOURCES = [*LINES, "dog", ""]
 TARGETS = ["the dog runs", "a cat", "big", "the cat and a dog", "cat", "a dog"]

@@ -10,16 +10,11 @@ import tensorflow as tf
 from marks import slow
 from pipelines import SIZES, tokenizer
 
-from keras_transformer import (
-    ByteBPETokenizer,
-    Entity,
-    TokenClassificationPipeline,
-    TokenClassifier,
-    TokenClassifierConfig,
-    WordPieceTokenizer,
-)
+from keras_transformer.models import TokenClassifier, TokenClassifierConfig
+from keras_transformer.pipelines import Entity, TokenClassificationPipeline
 from keras_transformer.tasks.token_classification.entities import EntityCodec
 from keras_transformer.text.bert_normalizer import BertNormalizer
+from keras_transformer.tokenizers import ByteBPETokenizer, WordPieceTokenizer
 
 LABELS = ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz.,()'’", "paris", "jose",

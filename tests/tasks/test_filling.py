@@ -8,20 +8,18 @@ import tensorflow as tf
 from click.testing import CliRunner
 from pipelines import SIZES, filler, tokenizer, with_larger_weights, write_run
 
-from keras_transformer import (
-    ByteBPETokenizer,
-    Filling,
-    MaskedLanguageModel,
-    MaskedLanguageModelConfig,
-    MaskFiller,
-    SentencePieceTokenizer,
-    WordPieceTokenizer,
-)
 from keras_transformer.cli.main import cli
+from keras_transformer.models import MaskedLanguageModel, MaskedLanguageModelConfig
+from keras_transformer.pipelines import Filling, MaskFiller
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.masked_language_modelling.masking import hide_tokens
 from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tokenizers import (
+    ByteBPETokenizer,
+    SentencePieceTokenizer,
+    WordPieceTokenizer,
+)
 
 TASK = TASKS["masked_language_modelling"]
 TEXTS = ["a <mask> runs", "the big <mask> and<mask>", "", "no mask", "<mask>"]

@@ -12,7 +12,8 @@ import tensorflow as tf
 from marks import slow, slow_except
 from support import randomise
 
-from keras_transformer import ImageClassificationPipeline, ImageClassifier, ImageClassifierConfig
+from keras_transformer.models import ImageClassifier, ImageClassifierConfig
+from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.tasks.image_classification.codec import ImageCodec
 from keras_transformer.tasks.image_classification.config import Interpolation, PatchInput
 from keras_transformer.tasks.image_classification.files import ImageSize, encode_png

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from pipelines import SIZES, tokenizer
 
-from keras_transformer import MaskedLanguageModelConfig
+from keras_transformer.models import MaskedLanguageModelConfig
 from keras_transformer.tasks.masked_language_modelling.masking import (
     hide_tokens,
     require_mask,

@@ -7,7 +7,7 @@ import pipelines
 import pytest
 import tensorflow as tf
 
-from keras_transformer import Embedder
+from keras_transformer.pipelines import Embedder
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.embedding.pipeline import VectorCodec
 from keras_transformer.tasks.run import Run

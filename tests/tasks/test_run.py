@@ -8,7 +8,8 @@ import keras
 import pytest
 from support import small_config
 
-from keras_transformer import Run, Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer.pipelines import Run
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 from keras_transformer.variants import plain
 

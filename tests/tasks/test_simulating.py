@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 from support import normal, randomise, to_numpy
 
-from keras_transformer import SeriesConfig, SeriesRegressor, SeriesSimulator, SnowAccount
+from keras_transformer.models import SeriesConfig, SeriesRegressor, SnowAccount
+from keras_transformer.pipelines import SeriesSimulator
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.metrics import kling_gupta, nash_sutcliffe
 from keras_transformer.tasks.time_series.table_format import TableFormat

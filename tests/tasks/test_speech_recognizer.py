@@ -15,10 +15,11 @@ from documents import ROOT, unrun_examples
 from pipelines import speech_recognizer, tokenizer, write_run
 from searching import by_greedy
 
-from keras_transformer import Beam, Greedy, SearchOptions, SpeechRecognizer, Transcript
+from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.sound_stream import transcribe_stream
-from keras_transformer.decoding import Sample
+from keras_transformer.decoding import Sample, SearchOptions
+from keras_transformer.pipelines import SpeechRecognizer, Transcript
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.speech_recognition import long_recordings, reading
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel

@@ -4,20 +4,9 @@ import numpy as np
 import pytest
 from pipelines import tokenizer, with_larger_weights
 
-from keras_transformer import (
-    Beam,
-    Generated,
-    Greedy,
-    Run,
-    Sample,
-    SearchOptions,
-    Summarizer,
-    Summary,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    score,
-)
+from keras_transformer import Beam, Greedy, Transformer, TransformerConfig, Translator
+from keras_transformer.decoding import Sample, SearchOptions, score
+from keras_transformer.pipelines import Generated, Run, Summarizer, Summary
 from keras_transformer.tasks import TASKS, open_run, pipeline_class_of
 
 TASK = TASKS["summarization"]

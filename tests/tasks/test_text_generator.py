@@ -9,7 +9,9 @@ import tensorflow as tf
 from pipelines import classifier, generator, tokenizer
 from searching import by_beam, by_greedy, by_sample
 
-from keras_transformer import Beam, Generated, Greedy, Sample, Score, TextGenerator, Translation
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import Sample
+from keras_transformer.pipelines import Generated, Score, TextGenerator, Translation
 from keras_transformer.tasks import TASKS, memory
 
 PROMPTS = ["a cat", "the big", "", "dog", "a big cat and", "the the the"]

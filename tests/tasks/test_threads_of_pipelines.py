@@ -11,7 +11,8 @@ from pipelines import LINES
 from support import normal
 from threads import THREADS, answers_to, in_threads, turned
 
-from keras_transformer import Beam, Greedy, Sample
+from keras_transformer import Beam, Greedy
+from keras_transformer.decoding import Sample
 from keras_transformer.tasks.graphs import traced_once
 
 PAIRS = [("a cat", line) for line in LINES]

@@ -7,16 +7,12 @@ import pytest
 import tensorflow as tf
 from pipelines import SIZES, tokenizer, with_larger_weights
 
-from keras_transformer import (
-    TokenClassification,
-    TokenClassificationPipeline,
-    TokenClassifier,
-    TokenClassifierConfig,
-    WordPieceTokenizer,
-)
+from keras_transformer.models import TokenClassifier, TokenClassifierConfig
+from keras_transformer.pipelines import TokenClassification, TokenClassificationPipeline
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.token_classification.spans import Span, words_of
 from keras_transformer.tasks.token_classification.words import encode_words
+from keras_transformer.tokenizers import WordPieceTokenizer
 
 LABELS = ("O", "B-X", "I-X", "B-Y", "I-Y")
 TASK = TASKS["token_classification"]

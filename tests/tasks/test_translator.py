@@ -8,19 +8,12 @@ from marks import slow
 from searching import by_beam, by_greedy, by_sample
 from support import randomise
 
-from keras_transformer import (
-    Beam,
-    Greedy,
-    Sample,
-    Score,
-    SentencePieceTokenizer,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    score,
-)
+from keras_transformer import Beam, Greedy, Transformer, TransformerConfig, Translator
+from keras_transformer.decoding import Sample, score
+from keras_transformer.pipelines import Score
 from keras_transformer.tasks.results import to_n_best
 from keras_transformer.tasks.strings import map_sorted
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 SENTENCES = ["a cat", "the big dog runs", "", "dog", "a big cat and a dog", "   ", "the the the"]
 

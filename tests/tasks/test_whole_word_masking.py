@@ -9,7 +9,7 @@ import tensorflow as tf
 from marks import slow
 from pipelines import LINES, SIZES, tokenizer
 
-from keras_transformer import MaskedLanguageModelConfig
+from keras_transformer.models import MaskedLanguageModelConfig
 from keras_transformer.tasks.masked_language_modelling.masking import (
     hide_tokens,
     require_words,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import SentencePieceTokenizer
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 TEXTS = ["a dog runs", "two dogs run fast", "", "the cat sits", "a cat and a dog"]

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from keras_transformer import Shortlist
+from keras_transformer.decoding import Shortlist
 
 
 def small():

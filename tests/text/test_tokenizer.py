@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from keras_transformer import SentencePieceTokenizer
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 WORDS = [
     "größer", "straße", "ein", "zwei", "drei", "m²", "½", "…", "naïve", "Ελλάδα", "Москва", "東京",

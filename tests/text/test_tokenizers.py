@@ -7,11 +7,11 @@ import sentencepiece
 import tensorflow as tf
 from support import small_config
 
-from keras_transformer import SentencePieceTokenizer, Tokenizer
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import KINDS
+from keras_transformer.tokenizers import SentencePieceTokenizer, Tokenizer
 
 LETTERS, DIGITS = ["abc", "cab", "bac abc"], ["123", "312", "21 13"]
 

@@ -12,11 +12,13 @@ from marks import slow
 from pipelines import SIZES, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import QuestionAnswerer, SpanPredictorConfig, WordPieceTokenizer
 from keras_transformer.cli.main import cli
+from keras_transformer.models import SpanPredictorConfig
+from keras_transformer.pipelines import QuestionAnswerer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.question_answering.passages import Windows, read_passages
 from keras_transformer.tasks.run import Run
+from keras_transformer.tokenizers import WordPieceTokenizer
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.evaluate import evaluate_files
 from keras_transformer.training.settings.toml import SettingsError, load_settings, save_settings

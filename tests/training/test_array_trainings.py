@@ -16,15 +16,15 @@ from documents import ROOT, unrun_examples
 from marks import slow, slow_except
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
-from keras_transformer import ImageClassificationPipeline, SeriesSimulator
 from keras_transformer.cli.main import cli
+from keras_transformer.pipelines import ImageClassificationPipeline, SeriesSimulator
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from keras_transformer.training import averaging
 from keras_transformer.training.averaging import average_checkpoints
 from keras_transformer.training.loop import checkpoint
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 
 @pytest.fixture

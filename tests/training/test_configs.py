@@ -9,7 +9,7 @@ from support import in_own_process
 
 from keras_transformer import TransformerConfig
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 # Number of parameters without the vocabulary, computed by hand from section 3, and d_model: 6
 # encoder layers of 4 d^2 + 2 d f + f + 5 d, and 6 decoder layers of 8 d^2 + 2 d f + f + 7 d. The

@@ -8,7 +8,8 @@ import tensorflow as tf
 from pipelines import SIZES, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import Embedder, EmbedderConfig
+from keras_transformer.models import EmbedderConfig
+from keras_transformer.pipelines import Embedder
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.settings.toml import SettingsError, load_settings

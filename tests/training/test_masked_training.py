@@ -12,7 +12,8 @@ import tensorflow as tf
 from pipelines import LINES, SIZES, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import MaskedLanguageModelConfig, MaskFiller
+from keras_transformer.models import MaskedLanguageModelConfig
+from keras_transformer.pipelines import MaskFiller
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.data.corpus import Corpus

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from support import in_own_process, sentences
 
-from keras_transformer import PRESETS, Transformer, TransformerConfig
+from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.models import PRESETS
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 

@@ -12,10 +12,13 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer, tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import BestPath, Greedy, SpeechRecognizer, SpeechTransformerConfig
+from keras_transformer import Greedy
 from keras_transformer.cli.main import cli
+from keras_transformer.decoding import BestPath
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.models import SpeechTransformerConfig
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel

@@ -14,17 +14,14 @@ from documents import ROOT, unrun_examples
 from marks import long, slow
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
-from keras_transformer import (
-    LanguageModel,
-    MaskedLanguageModel,
+from keras_transformer import LanguageModel, Translator
+from keras_transformer.models import MaskedLanguageModel, TextClassifier, TokenClassifier
+from keras_transformer.pipelines import (
     MaskFiller,
     Summarizer,
     TextClassificationPipeline,
-    TextClassifier,
     TextGenerator,
     TokenClassificationPipeline,
-    TokenClassifier,
-    Translator,
 )
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.run import Run

@@ -6,7 +6,7 @@ import tensorflow as tf
 from marks import slow
 from pipelines import SIZES, tokenizer
 
-from keras_transformer import TokenClassifierConfig
+from keras_transformer.models import TokenClassifierConfig
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.tasks import training_class

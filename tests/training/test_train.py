@@ -20,7 +20,7 @@ from keras_transformer.training.data.lock import RunLocked
 from keras_transformer.training.loop import final
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 UPDATES = 11
 
@@ -131,7 +131,7 @@ STOPPED = """
 import os, signal, sys
 import grappler, keras
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 class Stop(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):

@@ -10,7 +10,7 @@ from documents import section
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 WORDS = [
     "eins",

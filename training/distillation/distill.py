@@ -33,7 +33,7 @@ from keras_transformer.training.distillation.word_level import check_word_level,
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import open_source
-from keras_transformer.training.train import is_trained, train
+from keras_transformer.training.training_run import is_trained, train
 
 
 def distill(

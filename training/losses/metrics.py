@@ -30,7 +30,7 @@ class _OfTokens(keras.metrics.Mean):
         # [B*T]: `Mean` would average each sentence.
         super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
 
-    def values(self, labels, y_pred) -> Tensor:
+    def values(self, labels: Tensor, y_pred: Tensor) -> Tensor:
         """Returns the value of each token, [B, T]."""
         raise NotImplementedError
 
@@ -67,7 +67,7 @@ class Perplexity(_OfTokens):
     def __init__(self, pad_id: int = 0, name: str = "perplexity", **kwargs: Any):
         super().__init__(pad_id, name, **kwargs)
 
-    def values(self, labels, y_pred) -> Tensor:
+    def values(self, labels: Tensor, y_pred: Tensor) -> Tensor:
         return smoothed_cross_entropy(labels, y_pred)
 
     def result(self) -> Tensor:
@@ -84,5 +84,5 @@ class TokenAccuracy(_OfTokens):
     def __init__(self, pad_id: int = 0, name: str = "token_accuracy", **kwargs: Any):
         super().__init__(pad_id, name, **kwargs)
 
-    def values(self, labels, y_pred) -> Tensor:
+    def values(self, labels: Tensor, y_pred: Tensor) -> Tensor:
         return ops.argmax(y_pred, axis=-1) == ops.cast(labels, "int32")

@@ -44,7 +44,8 @@ class Shortlisted:
             multiples of 8.
 
     Example:
-        >>> from keras_transformer import Greedy, Shortlist, Transformer, TransformerConfig
+        >>> from keras_transformer import Greedy, Transformer, TransformerConfig
+        >>> from keras_transformer.decoding import Shortlist
         >>> from keras_transformer.decoding import Shortlisted
         >>> model = Transformer(TransformerConfig.preset("tiny", vocab_size=100))
         >>> shortlist = Shortlist.from_counts([[7, 60, 3], [8, 61, 5]], 100, first=10)

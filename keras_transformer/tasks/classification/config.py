@@ -14,7 +14,7 @@ class ClassifierConfig(ModelConfig):
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `LabelsHead`.
 
     Example:
-        >>> from keras_transformer import ClassifierConfig
+        >>> from keras_transformer.models import ClassifierConfig
         >>> config = ClassifierConfig.preset("tiny", vocab_size=4000, labels=("bad", "good"))
         >>> config.head.num_labels
         2

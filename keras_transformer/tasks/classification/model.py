@@ -27,7 +27,7 @@ class TextClassifier(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import ClassifierConfig, TextClassifier
+        >>> from keras_transformer.models import ClassifierConfig, TextClassifier
         >>> config = ClassifierConfig.preset("tiny", vocab_size=100, labels=("bad", "good"))
         >>> TextClassifier(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 2])

@@ -60,7 +60,7 @@ class TextClassificationPipeline(TextLabelPass):
             together.
 
     Example:
-        from keras_transformer import TextClassificationPipeline
+        from keras_transformer.pipelines import TextClassificationPipeline
         TextClassificationPipeline.from_run("runs/sst2")(["one long string of cliches"])
     """
 

@@ -66,7 +66,7 @@ class EmbedderConfig(ModelConfig):
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `VectorHead`.
 
     Example:
-        >>> from keras_transformer import EmbedderConfig
+        >>> from keras_transformer.models import EmbedderConfig
         >>> EmbedderConfig.preset("tiny", vocab_size=4000, dimensions=64).head.pooling
         'mean'
     """

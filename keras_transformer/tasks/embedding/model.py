@@ -98,7 +98,7 @@ class TextEmbedder(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import EmbedderConfig, TextEmbedder
+        >>> from keras_transformer.models import EmbedderConfig, TextEmbedder
         >>> config = EmbedderConfig.preset("tiny", vocab_size=100, dimensions=32)
         >>> TextEmbedder(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 32])

@@ -176,7 +176,7 @@ class ImageClassifierConfig(ModelConfig):
             column.
 
     Example:
-        >>> from keras_transformer import ImageClassifierConfig
+        >>> from keras_transformer.models import ImageClassifierConfig
         >>> config = ImageClassifierConfig.preset("tiny", labels=("cat", "dog"), image_height=32,
         ...     image_width=48, patch_size=8)
         >>> config.input.grid

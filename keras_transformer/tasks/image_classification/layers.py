@@ -63,7 +63,7 @@ class PatchEmbedding(PositionedEmbedding):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import PatchEmbedding
+        >>> from keras_transformer.layers import PatchEmbedding
         >>> PatchEmbedding(patch_size=4, d_model=16)(np.zeros((2, 8, 12, 3), "float32")).shape
         TensorShape([2, 7, 16])
 

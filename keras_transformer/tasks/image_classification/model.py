@@ -91,7 +91,7 @@ class ImageClassifier(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import ImageClassifier, ImageClassifierConfig
+        >>> from keras_transformer.models import ImageClassifier, ImageClassifierConfig
         >>> config = ImageClassifierConfig.preset("tiny", labels=("cat", "dog"), image_height=8,
         ...     image_width=8, patch_size=4)
         >>> ImageClassifier(config)(np.zeros((2, 8, 8, 3), "float32")).shape

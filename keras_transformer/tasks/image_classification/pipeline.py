@@ -77,7 +77,7 @@ class ImageClassificationPipeline(SinglePass):
         size: The `ImageSize` that images must have.
 
     Example:
-        from keras_transformer import ImageClassificationPipeline
+        from keras_transformer.pipelines import ImageClassificationPipeline
         ImageClassificationPipeline.from_run("runs/digits")(["seven.png"])
     """
 

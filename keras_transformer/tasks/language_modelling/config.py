@@ -14,7 +14,7 @@ class LanguageModelConfig(ModelConfig):
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `GeneratingHead`.
 
     Example:
-        >>> from keras_transformer import LanguageModelConfig
+        >>> from keras_transformer.models import LanguageModelConfig
         >>> LanguageModelConfig.preset("tiny", vocab_size=4000).num_layers
         4
     """

@@ -41,7 +41,8 @@ class LanguageModel(TokenOutput, ConfiguredModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import LanguageModel, LanguageModelConfig
+        >>> from keras_transformer import LanguageModel
+        >>> from keras_transformer.models import LanguageModelConfig
         >>> model = LanguageModel(LanguageModelConfig.preset("tiny", vocab_size=100))
         >>> model(np.ones((2, 5), "int32")).shape
         TensorShape([2, 5, 100])

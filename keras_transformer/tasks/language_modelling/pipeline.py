@@ -35,7 +35,8 @@ class TextGenerator(Generator):
             together.
 
     Example:
-        from keras_transformer import Sample, TextGenerator
+        from keras_transformer.decoding import Sample
+        from keras_transformer.pipelines import TextGenerator
         generator = TextGenerator.from_run("runs/captions")
         generator(["A dog", "Two men"], search=Sample(temperature=0.7, seed=1))
     """

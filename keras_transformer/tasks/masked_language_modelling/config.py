@@ -82,7 +82,7 @@ class MaskedLanguageModelConfig(ModelConfig):
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `MaskedTokenHead`.
 
     Example:
-        >>> from keras_transformer import MaskedLanguageModelConfig
+        >>> from keras_transformer.models import MaskedLanguageModelConfig
         >>> MaskedLanguageModelConfig.preset("tiny", vocab_size=4000).head.masking_rate
         0.15
     """

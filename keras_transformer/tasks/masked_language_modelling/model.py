@@ -62,7 +62,7 @@ class MaskedLanguageModel(TokenOutput, EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import MaskedLanguageModel, MaskedLanguageModelConfig
+        >>> from keras_transformer.models import MaskedLanguageModel, MaskedLanguageModelConfig
         >>> config = MaskedLanguageModelConfig.preset("tiny", vocab_size=100)
         >>> MaskedLanguageModel(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 7, 100])

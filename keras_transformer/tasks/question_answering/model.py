@@ -29,7 +29,7 @@ class SpanPredictor(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import SpanPredictor, SpanPredictorConfig
+        >>> from keras_transformer.models import SpanPredictor, SpanPredictorConfig
         >>> model = SpanPredictor(SpanPredictorConfig.preset("tiny", vocab_size=100))
         >>> tokens = np.array([[7, 2, 8, 9, 3]])  # a question of one token, a passage of two
         >>> (model(tokens).numpy()[0, :, 0] > -1e9).tolist()

@@ -145,7 +145,7 @@ class SpeechTransformerConfig(ModelConfig):
             an output, in tokens; that of the encoder follows from `max_seconds`.
 
     Example:
-        >>> from keras_transformer import SpeechTransformerConfig
+        >>> from keras_transformer.models import SpeechTransformerConfig
         >>> config = SpeechTransformerConfig.preset("tiny", vocab_size=100, max_seconds=10.0)
         >>> config.input.max_frames, config.encoder.max_length, config.max_length
         (1000, 500, 128)

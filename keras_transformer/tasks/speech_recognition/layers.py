@@ -101,7 +101,7 @@ class FrameEmbedding(PositionedEmbedding):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import FrameEmbedding
+        >>> from keras_transformer.layers import FrameEmbedding
         >>> FrameEmbedding(d_model=16)(np.zeros((2, 7, 80), "float32")).shape
         TensorShape([2, 4, 16])
 

@@ -93,7 +93,7 @@ class SpeechTransformer(EncoderDecoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import SpeechTransformer, SpeechTransformerConfig
+        >>> from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
         >>> model = SpeechTransformer(SpeechTransformerConfig.preset("tiny", vocab_size=100))
         >>> source, target = np.ones((2, 70, 80), "float32"), np.ones((2, 5), "int32")
         >>> model({"source": source, "target": target}).shape

@@ -64,7 +64,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             not have a language, a task, timestamps or a probability of silence.
 
     Example:
-        from keras_transformer import SpeechRecognizer
+        from keras_transformer.pipelines import SpeechRecognizer
         SpeechRecognizer.from_run("runs/morse_demo")(["message.wav"])
     """
 

@@ -22,7 +22,8 @@ class Summarizer(ConditionalGenerator):
             together.
 
     Example:
-        from keras_transformer import Beam, Summarizer
+        from keras_transformer import Beam
+        from keras_transformer.pipelines import Summarizer
         summarizer = Summarizer.from_run("runs/reports")
         summarizer(["The customer is from Chad. ..."], search=Beam(4, min_length=5))
     """

@@ -208,7 +208,7 @@ class SeriesConfig(ModelConfig):
             the options of `RecurrentConfig`. `max_length` is the length of a window, in steps.
 
     Example:
-        >>> from keras_transformer import SeriesConfig
+        >>> from keras_transformer.models import SeriesConfig
         >>> SeriesConfig(inputs=("rain", "temperature"), target="discharge", encoder="lstm",
         ...     input_mean=(2.5, 8.0), input_scale=(6.0, 7.0)).input.num_inputs
         2

@@ -35,7 +35,7 @@ class SeriesEmbedding(PositionedEmbedding):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import SeriesEmbedding
+        >>> from keras_transformer.layers import SeriesEmbedding
         >>> SeriesEmbedding(d_model=16)(np.zeros((2, 7, 3), "float32")).shape
         TensorShape([2, 7, 16])
 

@@ -140,7 +140,7 @@ class SeriesRegressor(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import SeriesConfig, SeriesRegressor
+        >>> from keras_transformer.models import SeriesConfig, SeriesRegressor
         >>> config = SeriesConfig.preset("tiny", encoder="gru", num_layers=1)
         >>> SeriesRegressor(config)(np.zeros((2, 7, 1), "float32")).shape
         TensorShape([2, 7])

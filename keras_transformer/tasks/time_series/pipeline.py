@@ -26,7 +26,7 @@ class SeriesSimulator(SinglePass):
         ValueError: If several models differ in inputs, target or windows.
 
     Example:
-        from keras_transformer import SeriesSimulator
+        from keras_transformer.pipelines import SeriesSimulator
         SeriesSimulator.from_run("runs/runoff")([[3.1, 12.5, 2.0], [0.0, 14.1, 2.4]])
     """
 

@@ -44,7 +44,7 @@ class SnowAccount(CompositeLayer):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import SnowAccount
+        >>> from keras_transformer.models import SnowAccount
         >>> winter = np.array([[[8.0, -9.0], [0.0, 9.0]]], "float32")
         >>> SnowAccount(0, 1, offsets=(0.0,))(winter).numpy().tolist()
         [[[0.0, 8.0], [8.0, 0.0]]]

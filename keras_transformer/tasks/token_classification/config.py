@@ -14,7 +14,7 @@ class TokenClassifierConfig(ModelConfig):
         **options: Options of `TokenInput`, `StackConfig`, `BlockConfig` and `TokenLabelsHead`.
 
     Example:
-        >>> from keras_transformer import TokenClassifierConfig
+        >>> from keras_transformer.models import TokenClassifierConfig
         >>> config = TokenClassifierConfig.preset("tiny", labels=("O", "B-DATE", "I-DATE"))
         >>> config.head.num_labels
         3

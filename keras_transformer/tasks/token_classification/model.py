@@ -38,7 +38,7 @@ class TokenClassifier(EncoderModel):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer import TokenClassifier, TokenClassifierConfig
+        >>> from keras_transformer.models import TokenClassifier, TokenClassifierConfig
         >>> config = TokenClassifierConfig.preset("tiny", vocab_size=100, labels=("O", "B-X"))
         >>> TokenClassifier(config)(np.ones((2, 7), "int32")).shape
         TensorShape([2, 7, 2])

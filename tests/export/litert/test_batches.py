@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from litert_files import untrained_translator
 
-from keras_transformer import TextGenerator, Translator
+from keras_transformer import Translator
 from keras_transformer.cli import main as command_line
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
@@ -19,6 +19,7 @@ from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.plan import TOKENS, answer_cost, plan, search_cost
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.pipelines import TextGenerator
 from keras_transformer.text.tokenizers import Tokenizers
 
 SENTENCES = [f"{word} {number}" + " days" * (number % 3) for word in ("in", "for", "after")

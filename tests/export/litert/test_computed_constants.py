@@ -12,19 +12,14 @@ from pipelines import SIZES, SPEECH, tokenizer, with_larger_weights
 from support import randomise, small_config
 from tasks.test_speech_recognizer import recording
 
-from keras_transformer import (
-    BestPath,
-    Greedy,
-    SpeechRecognizer,
-    SpeechTransformer,
-    SpeechTransformerConfig,
-    Transformer,
-    Translator,
-)
+from keras_transformer import Greedy, Transformer, Translator
+from keras_transformer.decoding import BestPath
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.layers.kernels import Kernels
+from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
 from keras_transformer.never import never
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.tasks.speech_recognition.features import within
 

@@ -8,10 +8,10 @@ import tensorflow as tf
 import tensorflow_text
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import SentencePieceTokenizer, WordPieceTokenizer
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.tasks.strings import encode
+from keras_transformer.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 LENGTH = 20

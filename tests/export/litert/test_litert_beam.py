@@ -11,7 +11,8 @@ from litert_files import PHONE, model_of, operators, tables
 from searching import by_beam
 from support import listing
 
-from keras_transformer import Beam, Sample
+from keras_transformer import Beam
+from keras_transformer.decoding import Sample
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated

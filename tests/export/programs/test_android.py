@@ -21,10 +21,10 @@ import tensorflow as tf
 from kotlin_program import SOURCES, run, without_kotlin
 from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
 
-from keras_transformer import SentencePieceTokenizer
 from keras_transformer.export.litert.packed import pack
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 EXAMPLE = SOURCES.parents[2]
 PAGE = 2**14  # bytes

@@ -12,18 +12,17 @@ from chromium import Browser, chromium, open_blank
 from documents import blocks
 from pipelines import SIZES, with_larger_weights
 
-from keras_transformer import (
-    Beam,
-    ClassifierConfig,
-    TextClassificationPipeline,
-    TextClassifier,
-    TokenClassificationPipeline,
-    TokenClassifier,
-    TokenClassifierConfig,
-)
+from keras_transformer import Beam
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.models import (
+    ClassifierConfig,
+    TextClassifier,
+    TokenClassifier,
+    TokenClassifierConfig,
+)
+from keras_transformer.pipelines import TextClassificationPipeline, TokenClassificationPipeline
 from keras_transformer.text.tokenizers import WordPieceTokenizer
 from keras_transformer.text.tokenizers.wordpiece import SPECIAL
 

@@ -13,10 +13,10 @@ import tensorflow as tf
 from chromium import call, program
 from sentencepiece import sentencepiece_model_pb2
 
-from keras_transformer import SentencePieceTokenizer
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import ByteBPETokenizer, Tokenizers
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.vocabulary import learn_vocabulary
 
 WORDS = [

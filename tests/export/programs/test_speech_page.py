@@ -8,9 +8,10 @@ import pytest
 from chromium import open_blank
 from documents import blocks
 
-from keras_transformer import SpeechRecognizer, SpeechTransformer, SpeechTransformerConfig
 from keras_transformer.export import export_litert
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
+from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 from keras_transformer.text.byte_pairs import CHARACTERS
 from keras_transformer.text.tokenizers import ByteBPETokenizer

@@ -4,7 +4,8 @@ import tensorflow as tf
 from searching import by_beam, by_greedy
 from support import randomise
 
-from keras_transformer import Beam, Sample, Transformer, TransformerConfig, Translator
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator
+from keras_transformer.decoding import Sample
 from keras_transformer.export import export_saved_model
 from keras_transformer.export.extent import CheckTime
 from keras_transformer.export.place import silent

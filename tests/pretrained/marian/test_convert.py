@@ -9,7 +9,8 @@ from marian_reference import Marian
 from marks import slow, slow_except
 from searching import by_beam, by_greedy
 
-from keras_transformer import Beam, Greedy, SearchOptions, Translator, from_pretrained
+from keras_transformer import Beam, Greedy, Translator, from_pretrained
+from keras_transformer.decoding import SearchOptions
 from keras_transformer.pretrained.files.marian import gelu
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, Quantized
 from keras_transformer.pretrained.files.marian.binary import write_bin

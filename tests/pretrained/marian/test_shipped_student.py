@@ -17,7 +17,7 @@ from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 pytestmark = pytest.mark.slow
 LIMIT = 64  # maximum length; the output of one of the first 40 sentences never ends

@@ -8,10 +8,11 @@ import pytest
 from pipelines import tokenizer
 from small_runs import At, assert_same_end, run_quietly
 
-from keras_transformer import Run, SentencePieceTokenizer
+from keras_transformer.pipelines import Run
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.tokenizers import Tokenizers
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.inputs import take_tokenizers
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings

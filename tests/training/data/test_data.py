@@ -11,8 +11,8 @@ import sentencepiece
 import tensorflow as tf
 from corpora import EMPTY, LONG, arrays, corpus_of, dataset, rows, same, text_pairs
 
-from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.data.batching import choose_widths, plan_batches
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.settings.sources import open_source

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import ClassifierConfig, LanguageModelConfig, SentencePieceTokenizer
+from keras_transformer.models import ClassifierConfig, LanguageModelConfig
 from keras_transformer.tasks import TASKS
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches

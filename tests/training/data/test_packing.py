@@ -6,7 +6,9 @@ import tensorflow as tf
 from corpora import dataset, text_pairs
 from support import randomise, to_numpy
 
-from keras_transformer import LanguageModel, LanguageModelConfig, SentencePieceTokenizer
+from keras_transformer import LanguageModel
+from keras_transformer.models import LanguageModelConfig
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Column
 from keras_transformer.training.data.packing import best_fit, pack_texts

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 from corpora import dataset, rows, text_pairs
 
-from keras_transformer import SentencePieceTokenizer
 from keras_transformer.fields import Tokens
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.sampling import SubwordSampler

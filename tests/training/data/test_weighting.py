@@ -9,7 +9,8 @@ import tensorflow as tf
 from corpora import arrays, corpus_of, dataset, rows, same, text_pairs
 from small_runs import CONFIG, run_quietly, write_pairs
 
-from keras_transformer import Run, SentencePieceTokenizer
+from keras_transformer.pipelines import Run
+from keras_transformer.tokenizers import SentencePieceTokenizer
 from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.stream import endless_batches
 from keras_transformer.training.data.weighting import WeightedEpochs

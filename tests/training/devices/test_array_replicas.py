@@ -25,7 +25,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from keras_transformer.training.devices.strategy import make_strategy
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 config, output, overrides = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 strategy = make_strategy("mirrored")

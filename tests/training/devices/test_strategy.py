@@ -39,7 +39,7 @@ import json, os, sys
 import keras, rich.console, tensorflow as tf
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.devices.strategy import make_strategy
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 config, run, name, overrides, update, number = sys.argv[1:]
 if name == "mirrored":

@@ -5,7 +5,8 @@ from distillations import CONFIG, ORIGIN, Reader, sentences, write_run
 from pipelines import SIZES, tokenizer, translator
 from support import randomise
 
-from keras_transformer import Run, Transformer, TransformerConfig, Translator
+from keras_transformer import Transformer, TransformerConfig, Translator
+from keras_transformer.pipelines import Run
 from keras_transformer.training.distillation import distill as module
 from keras_transformer.training.distillation import generation, translations
 

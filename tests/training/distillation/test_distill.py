@@ -11,16 +11,9 @@ from distillations import CONFIG, LONG, ORIGIN, call, lines, settings_of, write_
 from marks import slow
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
 
-from keras_transformer import (
-    Beam,
-    Run,
-    SearchOptions,
-    Transformer,
-    TransformerConfig,
-    Translator,
-    files,
-)
-from keras_transformer.decoding import Ensemble
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator, files
+from keras_transformer.decoding import Ensemble, SearchOptions
+from keras_transformer.pipelines import Run
 from keras_transformer.shards import Shard
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.distillation import distill as module

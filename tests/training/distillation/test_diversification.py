@@ -5,7 +5,8 @@ from distillations import LONG, call, lines, settings_of, write_run
 from marks import slow
 from pipelines import SIZES, tokenizer, with_larger_weights
 
-from keras_transformer import Beam, Run, Transformer, TransformerConfig, Translator
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator
+from keras_transformer.pipelines import Run
 from keras_transformer.training.distillation.teachers import Searcher, open_backward
 from keras_transformer.training.settings.toml import load_settings
 

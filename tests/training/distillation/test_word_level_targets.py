@@ -10,7 +10,8 @@ import tensorflow as tf
 from distillations import LONG, call, lines, settings_of
 from pipelines import SIZES, tokenizer, translator, with_larger_weights
 
-from keras_transformer import Run, Transformer, TransformerConfig
+from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.pipelines import Run
 from keras_transformer.training.data.distributions import Distributions, part_path
 from keras_transformer.training.distillation import word_level
 from keras_transformer.training.distillation.options import Distillation
@@ -22,7 +23,7 @@ from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEn
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings, make_settings
 from keras_transformer.training.tasks.source_to_target import SourceToTargetTraining
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 K = 3
 

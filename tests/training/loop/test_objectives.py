@@ -7,12 +7,8 @@ import tensorflow as tf
 from batches import datasets
 from support import on_two_devices, randomise, sentences
 
-from keras_transformer import (
-    ClassifierConfig,
-    LanguageModel,
-    LanguageModelConfig,
-    TextClassifier,
-)
+from keras_transformer import LanguageModel
+from keras_transformer.models import ClassifierConfig, LanguageModelConfig, TextClassifier
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.metrics import Perplexity, TokenAccuracy

@@ -237,7 +237,7 @@ KILLED = """
 import os, signal, sys
 import grappler, keras
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.training.train import train
+from keras_transformer.training.training_run import train
 
 class Kill(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):

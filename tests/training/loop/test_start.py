@@ -14,7 +14,7 @@ from keras_transformer.tasks.run import Run
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.derived import complete
 from keras_transformer.training.settings.toml import SettingsError, load_settings
-from keras_transformer.training.train import _claim, train
+from keras_transformer.training.training_run import _claim, train
 
 TUNING = """
 [model]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer import SpeechTransformer, SpeechTransformerConfig
+from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.ctc import CTC, ctc_loss

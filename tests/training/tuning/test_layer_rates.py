@@ -8,13 +8,8 @@ import pytest
 import tensorflow as tf
 from support import on_two_devices, randomise, small_config, small_fields, with_effect
 
-from keras_transformer import (
-    ClassifierConfig,
-    LanguageModel,
-    LanguageModelConfig,
-    TextClassifier,
-    Transformer,
-)
+from keras_transformer import LanguageModel, Transformer
+from keras_transformer.models import ClassifierConfig, LanguageModelConfig, TextClassifier
 from keras_transformer.training.factory import _factors, make_optimizer
 from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 from keras_transformer.training.settings.toml import SettingsError, load_settings

@@ -25,7 +25,7 @@ class Source(abc.ABC):
     description = ""
 
     @abc.abstractmethod
-    def rows(self, split) -> "tf.data.Dataset":
+    def rows(self, split: str) -> "tf.data.Dataset":
         """Returns the examples of one split.
 
         Args:
@@ -39,14 +39,14 @@ class Source(abc.ABC):
             ValueError: If there is no such split.
         """
 
-    def requests(self, split) -> "tf.data.Dataset":
+    def requests(self, split: str) -> "tf.data.Dataset":
         """Returns the examples of one split as a pipeline receives them, by default `rows`.
 
         A source whose rows a pipeline would prepare a second time overrides it.
         """
         return self.rows(split)
 
-    def text_rows(self, split) -> "tf.data.Dataset":
+    def text_rows(self, split: str) -> "tf.data.Dataset":
         """Returns the examples of one split for reading their texts alone, by default `rows`.
 
         A source whose other columns take time overrides it; these columns may then be empty.
@@ -58,10 +58,10 @@ class Source(abc.ABC):
         return {}
 
     @abc.abstractmethod
-    def count(self, split) -> int | None:
+    def count(self, split: str) -> int | None:
         """Returns the number of examples in a split. `None`: unknown before it is read."""
 
-    def weights(self, split) -> "np.ndarray | None":
+    def weights(self, split: str) -> "np.ndarray | None":
         """Returns how often an epoch contains each example of a split, on average.
 
         Returns:
@@ -70,7 +70,7 @@ class Source(abc.ABC):
         self.check_split(split)
         return None
 
-    def identity(self, split) -> Any:
+    def identity(self, split: str) -> Any:
         """Returns everything that the examples of a split depend on, plain values.
 
         If it changes, stored examples are encoded again. By default it is a checksum of all
@@ -85,7 +85,7 @@ class Source(abc.ABC):
                 checksum.update(array.tobytes() if plain else repr(array.tolist()).encode())
         return checksum.hexdigest()
 
-    def left_out(self, split) -> int:
+    def left_out(self, split: str) -> int:
         """Returns the number of examples of a split that `rows` leaves out, as a text is empty."""
         self.check_split(split)
         return 0
@@ -98,7 +98,7 @@ class Source(abc.ABC):
         for split in self.splits:
             self.check_split(split)
 
-    def check_split(self, split) -> None:
+    def check_split(self, split: str) -> None:
         """Raises a `ValueError` unless `split` is one of `splits`."""
         if split not in self.splits:
             raise ValueError(

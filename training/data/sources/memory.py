@@ -15,17 +15,17 @@ class MemoryData(Source):
         description: Content and origin of the data, in one line for users.
     """
 
-    def __init__(self, examples, description):
+    def __init__(self, examples: dict[str, list[tuple]], description: str):
         self.splits = tuple(split for split in SPLITS if examples.get(split))
         self.description = description
         self._examples = examples
 
-    def rows(self, split) -> tf.data.Dataset:
+    def rows(self, split: str) -> tf.data.Dataset:
         self.check_split(split)
         columns = zip(*self._examples[split], strict=True)
         return tf.data.Dataset.from_tensor_slices(tuple(map(_tensor, columns)))
 
-    def count(self, split) -> int:
+    def count(self, split: str) -> int:
         self.check_split(split)
         return len(self._examples[split])
 

@@ -1,0 +1,60 @@
+"""Public names and the modules that define them."""
+
+# isort: off
+from ..feed_forwards import (
+    Gated as Gated,
+    Network as Network,
+    Plain as Plain,
+)
+from ..mixers import (
+    Mixer as Mixer,
+    SSRU as SSRU,
+    SelfAttention as SelfAttention,
+)
+from ..norms import (
+    LayerNorm as LayerNorm,
+    Norm as Norm,
+    RMSNorm as RMSNorm,
+)
+from ..positions import (
+    Alibi as Alibi,
+    Binary as Binary,
+    Disentangled as Disentangled,
+    Learned as Learned,
+    LinearScaling as LinearScaling,
+    Llama3Scaling as Llama3Scaling,
+    Position as Position,
+    Relative as Relative,
+    Rotary as Rotary,
+    Sinusoidal as Sinusoidal,
+    SinusoidalGrid as SinusoidalGrid,
+    T5Bias as T5Bias,
+    YarnScaling as YarnScaling,
+    sinusoids as sinusoids,
+)
+from ..scores import (
+    Additive as Additive,
+    AttentionScore as AttentionScore,
+    DotProduct as DotProduct,
+    General as General,
+    ScaledDotProduct as ScaledDotProduct,
+)
+from ..tasks.image_classification.layers import PatchEmbedding as PatchEmbedding
+from ..tasks.speech_recognition.layers import (
+    FrameEmbedding as FrameEmbedding,
+    FrameMask as FrameMask,
+)
+from ..tasks.time_series.layers import SeriesEmbedding as SeriesEmbedding
+from .attention import MultiHeadSelfAttention as MultiHeadSelfAttention
+from .blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
+from .blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBlock
+from .cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
+from .dot_product import dot_product_attention as dot_product_attention
+from .feed_forward import FeedForward as FeedForward
+from .inputs.embedding import PositionalEmbedding as PositionalEmbedding
+from .masks import (
+    PaddingMask as PaddingMask,
+    causal_mask as causal_mask,
+    padding_mask as padding_mask,
+)
+from .mixing import Mixing as Mixing

@@ -1,0 +1,26 @@
+"""Public names and the modules that define them."""
+
+# isort: off
+from ..config import PRESETS as PRESETS, TransformerConfig as TransformerConfig
+from ..tasks.classification.config import ClassifierConfig as ClassifierConfig
+from ..tasks.classification.model import TextClassifier as TextClassifier
+from ..tasks.embedding.config import EmbedderConfig as EmbedderConfig
+from ..tasks.embedding.model import TextEmbedder as TextEmbedder
+from ..tasks.image_classification.config import ImageClassifierConfig as ImageClassifierConfig
+from ..tasks.image_classification.model import ImageClassifier as ImageClassifier
+from ..tasks.language_modelling.config import LanguageModelConfig as LanguageModelConfig
+from ..tasks.language_modelling.model import LanguageModel as LanguageModel
+from ..tasks.masked_language_modelling.config import (
+    MaskedLanguageModelConfig as MaskedLanguageModelConfig,
+)
+from ..tasks.masked_language_modelling.model import MaskedLanguageModel as MaskedLanguageModel
+from ..tasks.question_answering.config import SpanPredictorConfig as SpanPredictorConfig
+from ..tasks.question_answering.model import SpanPredictor as SpanPredictor
+from ..tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
+from ..tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
+from ..tasks.time_series.config import SeriesConfig as SeriesConfig
+from ..tasks.time_series.model import SeriesRegressor as SeriesRegressor
+from ..tasks.time_series.snow import SnowAccount as SnowAccount
+from ..tasks.token_classification.config import TokenClassifierConfig as TokenClassifierConfig
+from ..tasks.token_classification.model import TokenClassifier as TokenClassifier
+from .transformer import Transformer as Transformer

@@ -1,0 +1,33 @@
+"""Public names and the modules that define them."""
+
+# isort: off
+from ..tasks.answering import Answering as Answering
+from ..tasks.attention import Attention as Attention
+from ..tasks.classification.pipeline import TextClassificationPipeline as TextClassificationPipeline
+from ..tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextVector
+from ..tasks.image_classification.pipeline import (
+    ImageClassificationPipeline as ImageClassificationPipeline,
+)
+from ..tasks.language_modelling.pipeline import TextGenerator as TextGenerator
+from ..tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
+from ..tasks.question_answering.codec import Answer as Answer
+from ..tasks.question_answering.pipeline import QuestionAnswerer as QuestionAnswerer
+from ..tasks.results import (
+    Alignment as Alignment,
+    Generated as Generated,
+    Score as Score,
+    Summary as Summary,
+    Translation as Translation,
+)
+from ..tasks.run import Run as Run
+from ..tasks.single_pass.labels import Classification as Classification
+from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
+from ..tasks.speech_recognition.transcript import Transcript as Transcript
+from ..tasks.summarization.pipeline import Summarizer as Summarizer
+from ..tasks.time_series.pipeline import SeriesSimulator as SeriesSimulator
+from ..tasks.token_classification.codec import TokenClassification as TokenClassification
+from ..tasks.token_classification.entities import Entity as Entity, TextEntities as TextEntities
+from ..tasks.token_classification.pipeline import (
+    TokenClassificationPipeline as TokenClassificationPipeline,
+)
+from ..tasks.translation.pipeline import Translator as Translator
