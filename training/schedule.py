@@ -1,15 +1,37 @@
 """Learning rates as functions of the update."""
 
+import dataclasses
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_positive
 from keras_transformer.tensors import Tensor
 
 
+class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
+    """Base of schedules whose fields are numbers above 0, except `final`."""
+
+    def __post_init__(self):
+        for name, value in vars(self).items():
+            if name != "final":
+                check_positive(name, value)
+
+    def __call__(self, step: Tensor) -> Tensor:
+        return self.rate(ops.cast(step, "float32") + 1.0)
+
+    def rate(self, n) -> Tensor:
+        """Returns the learning rate of update `n`, counted from 1."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
+@dataclasses.dataclass(eq=False)
+class WarmupInverseSqrt(_Warmup):
     """Linear warm-up, then inverse-square-root decay.
 
     `rate(n) = scale * d_model**-0.5 * min(n**-0.5, n * warmup_steps**-1.5)`; the peak,
@@ -40,28 +62,18 @@ class WarmupInverseSqrt(keras.optimizers.schedules.LearningRateSchedule):
     Differs from the paper: `scale`, 1 by default.
     """
 
-    def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
-        super().__init__()
-        _check_positive(d_model=d_model, warmup_steps=warmup_steps, scale=scale)
-        self.d_model = d_model
-        self.warmup_steps = warmup_steps
-        self.scale = scale
+    d_model: int
+    warmup_steps: int = 4000
+    scale: float = 1.0
 
-    def __call__(self, step: Tensor) -> Tensor:
-        n = ops.cast(step, "float32") + 1.0
+    def rate(self, n) -> Tensor:
         rise = n * self.warmup_steps**-1.5
         return self.scale * self.d_model**-0.5 * ops.minimum(ops.rsqrt(n), rise)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "d_model": self.d_model,
-            "warmup_steps": self.warmup_steps,
-            "scale": self.scale,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+@dataclasses.dataclass(eq=False)
+class WarmupLinearDecay(_Warmup):
     """Linear warm-up to a peak, then linear decay to a final rate.
 
     `rate(n) = peak * n / warmup_steps` up to `n = warmup_steps`, where the peak is; then a straight
@@ -86,35 +98,26 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             not shorter than `updates`.
     """
 
-    def __init__(self, peak: float, warmup_steps: int, updates: int, final: float = 0.0):
-        super().__init__()
-        _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
-        _check_decay_has_steps(warmup_steps, updates)
-        _check_final(final, peak)
-        self.peak = peak
-        self.warmup_steps = warmup_steps
-        self.updates = updates
-        self.final = final
+    peak: float
+    warmup_steps: int
+    updates: int
+    final: float = 0.0
 
-    def __call__(self, step: Tensor) -> Tensor:
-        n = ops.cast(step, "float32") + 1.0
+    def __post_init__(self):
+        super().__post_init__()
+        _check_decay(self.peak, self.warmup_steps, self.updates, self.final)
+
+    def rate(self, n) -> Tensor:
         rise = n / self.warmup_steps
         fall = (self.updates - n) / (self.updates - self.warmup_steps)
         share = self.final / self.peak  # of the peak, after the last update
         fall = share + (1 - share) * ops.maximum(fall, 0.0)
         return self.peak * ops.minimum(rise, fall)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "updates": self.updates,
-            "final": self.final,
-        }
-
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
+@dataclasses.dataclass(eq=False)
+class WarmupConstant(_Warmup):
     """Linear warm-up to a constant rate: `rate(n) = peak * min(n / warmup_steps, 1)`.
 
     Args:
@@ -131,18 +134,11 @@ class WarmupConstant(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: If an argument is not positive.
     """
 
-    def __init__(self, peak: float, warmup_steps: int):
-        super().__init__()
-        _check_positive(peak=peak, warmup_steps=warmup_steps)
-        self.peak = peak
-        self.warmup_steps = warmup_steps
+    peak: float
+    warmup_steps: int
 
-    def __call__(self, step: Tensor) -> Tensor:
-        n = ops.cast(step, "float32") + 1.0
+    def rate(self, n) -> Tensor:
         return self.peak * ops.minimum(n / self.warmup_steps, 1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
 def warmup_cosine(
@@ -166,9 +162,9 @@ def warmup_cosine(
         ValueError: If another argument is not positive, `final` is out of range, or the warm-up is
             not shorter than `updates`.
     """
-    _check_positive(peak=peak, warmup_steps=warmup_steps, updates=updates)
-    _check_decay_has_steps(warmup_steps, updates)
-    _check_final(final, peak)
+    for name, value in {"peak": peak, "warmup_steps": warmup_steps, "updates": updates}.items():
+        check_positive(name, value)
+    _check_decay(peak, warmup_steps, updates, final)
     rise = {"warmup_target": peak, "warmup_steps": warmup_steps - 1} if warmup_steps > 1 else {}
     return keras.optimizers.schedules.CosineDecay(
         peak / warmup_steps, updates - warmup_steps, alpha=final / peak, **rise
@@ -183,34 +179,23 @@ def make_schedule(settings, d_model, updates) -> keras.optimizers.schedules.Lear
         d_model: Width of the model, in features.
         updates: Length of training, in optimizer updates.
     """
+    rise = settings.peak, settings.warmup_steps
     if settings.kind == "constant":
-        return WarmupConstant(settings.peak, settings.warmup_steps)
-    if settings.kind == "cosine":
-        return warmup_cosine(settings.peak, settings.warmup_steps, updates, settings.final or 0.0)
-    if settings.kind == "linear":
-        return WarmupLinearDecay(
-            settings.peak, settings.warmup_steps, updates, settings.final or 0.0
-        )
+        return WarmupConstant(*rise)
+    if settings.kind in ("cosine", "linear"):
+        decay = warmup_cosine if settings.kind == "cosine" else WarmupLinearDecay
+        return decay(*rise, updates, settings.final or 0.0)
     scale = 1.0 if settings.scale is None else settings.scale
     if settings.peak is not None:
         scale = settings.peak * (d_model * settings.warmup_steps) ** 0.5
     return WarmupInverseSqrt(d_model, settings.warmup_steps, scale)
 
 
-def _check_positive(**arguments):
-    for name, value in arguments.items():
-        if not value > 0:
-            raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
-
-
-def _check_final(final, peak):
-    if not 0 <= final <= peak:
-        raise ValueError(f"`final` must be from 0 to `peak`. Received: final={final}, peak={peak}.")
-
-
-def _check_decay_has_steps(warmup_steps, updates):
+def _check_decay(peak, warmup_steps, updates, final):
     if warmup_steps >= updates:
         raise ValueError(
             "`warmup_steps` must be below `updates`, the length of training. "
             f"Received: warmup_steps={warmup_steps}, updates={updates}."
         )
+    if not 0 <= final <= peak:
+        raise ValueError(f"`final` must be from 0 to `peak`. Received: final={final}, peak={peak}.")

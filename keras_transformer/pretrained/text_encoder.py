@@ -10,6 +10,7 @@ from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
 from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
+from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
 from keras_transformer.tasks.embedding.config import EmbedderConfig
@@ -239,12 +240,12 @@ class TextEncoder(Family):
         return tokenizer
 
     def read_tokenizer(self) -> Any:
-        """Returns the `Tokenizer` in the files of the folder.
+        """Returns the `Tokenizer` in the files of the folder, by default that of BERT.
 
         Raises:
             ValueError: If a file is missing, damaged or does not fit the settings; it is named.
         """
-        raise NotImplementedError
+        return read_wordpiece(self.folder, self.settings)
 
     def checked(self, tokenizer) -> Any:
         """Returns a tokenizer after checking that its padding is that of the settings."""

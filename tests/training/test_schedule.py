@@ -157,13 +157,16 @@ def test_make_schedule_follows_the_settings():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: WarmupInverseSqrt(0), "`d_model` must be positive. Received: d_model=0."),
-        (lambda: WarmupInverseSqrt(8, -1), "`warmup_steps` must be positive. .*=-1."),
-        (lambda: WarmupInverseSqrt(8, 1, 0.0), "`scale` must be positive."),
-        (lambda: WarmupLinearDecay(-0.1, 1, 2), "`peak` must be positive."),
-        (lambda: WarmupLinearDecay(0.1, 1, 0), "`updates` must be positive."),
-        (lambda: WarmupConstant(0.0, 1), "`peak` must be positive."),
-        (lambda: warmup_cosine(0.1, 0, 2), "`warmup_steps` must be positive."),
+        (
+            lambda: WarmupInverseSqrt(0),
+            "`d_model` must be above 0 and finite. Received: d_model=0.",
+        ),
+        (lambda: WarmupInverseSqrt(8, -1), "`warmup_steps` must be above 0 and finite. .*=-1."),
+        (lambda: WarmupInverseSqrt(8, 1, 0.0), "`scale` must be above 0 and finite."),
+        (lambda: WarmupLinearDecay(-0.1, 1, 2), "`peak` must be above 0 and finite."),
+        (lambda: WarmupLinearDecay(0.1, 1, 0), "`updates` must be above 0 and finite."),
+        (lambda: WarmupConstant(0.0, 1), "`peak` must be above 0 and finite."),
+        (lambda: warmup_cosine(0.1, 0, 2), "`warmup_steps` must be above 0 and finite."),
         (lambda: warmup_cosine(0.1, 5, 5), "`warmup_steps` must be below `updates`.*=5, .*=5"),
         (lambda: WarmupLinearDecay(0.1, 1, 2, -0.1), "`final` must be from 0 to `peak`.*=-0.1"),
         (lambda: warmup_cosine(0.1, 1, 2, 0.2), "`final` must be from 0 to `peak`.*=0.2, peak=0.1"),

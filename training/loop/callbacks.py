@@ -39,8 +39,7 @@ class Recurring(UpdateCallback):
     They measure how long the work takes, for an estimate of the time left.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         every: Interval of the work, in updates; with a fraction of an update, the work is done
             after the update in which an interval ends.
         now: Function that returns the time in seconds.
@@ -78,8 +77,7 @@ class Logs(UpdateCallback):
     """Writes loss, learning rate and speed for TensorBoard, as means over `every` updates.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         directory: Folder of the logs. `None`: no logs are written.
         every: Updates between two points.
         history: The `History`, which receives the same points.
@@ -132,8 +130,7 @@ class Validation(Recurring):
     """Validates the model every `every` updates and at the end.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         every: Updates between two validations.
         validate: Function that takes the number of updates done and validates the model.
         now: See `Recurring`.
@@ -156,8 +153,7 @@ class Interrupts(UpdateCallback):
     does nothing outside of the main thread, where Python receives no signals.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         anywhere: Function that returns `True` if its argument is true in any of the processes that
             train together: all of them must stop after the same update.
     """
@@ -221,8 +217,7 @@ class Saving(Recurring):
     """Saves a checkpoint every `every` updates, at the end and when `fit` is about to stop.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         every: Updates between two checkpoints.
         save: Function that takes the number of updates done and saves the checkpoint.
         last_good: Function that describes the last good checkpoint, for an error.

@@ -46,8 +46,7 @@ class Progress(UpdateCallback):
     and is not counted before the first one.
 
     Args:
-        start: See `UpdateCallback`.
-        total: See `UpdateCallback`.
+        start, total: See `UpdateCallback`.
         console: A `rich.console.Console`.
         stopwatch: The `Stopwatch` of the updates.
         pauses: The `Recurring` callbacks between the updates.

@@ -11,7 +11,7 @@ from keras_transformer.training.losses.cross_entropy import smoothed_cross_entro
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
 class ClassCrossEntropy(keras.losses.Loss):
-    """Cross-entropy of one class label per example, with label smoothing.
+    """Cross-entropy of class labels, of examples or of their positions, with label smoothing.
 
     Computes `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` and adds the label
     smoothing that it lacks; see `smoothed_cross_entropy`.
@@ -22,9 +22,9 @@ class ClassCrossEntropy(keras.losses.Loss):
         name: Name of the loss.
 
     Call arguments:
-        y_true: Integer labels, [B]. A negative label marks a row of padding and is read as 0: give
-            the row a weight of 0.
-        y_pred: Logits, [B, C].
+        y_true: Integer labels, [B] or [B, S]. A negative label, such as that of padding, is read as
+            0: give it a weight of 0.
+        y_pred: Logits, [B, C] or [B, S, C].
 
     Raises:
         ValueError: If `label_smoothing` is out of range.

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
 from keras_transformer.fields.field import Field
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
 
@@ -39,9 +37,6 @@ class LanguageModellingTraining(TextTraining):
             return labels
         first = tf.equal(places, 0) & tf.not_equal(labels, self.eos_id)
         return tf.where(first, self.pad_id, labels)
-
-    def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
 
 
 def unpacked(labels, bos_id, eos_id, pad_id) -> dict[str, Any]:

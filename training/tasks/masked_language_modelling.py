@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
-
 from keras_transformer.fields import Tokens
 from keras_transformer.fields.field import Field
 from keras_transformer.tasks.masked_language_modelling.masking import (
@@ -14,7 +12,6 @@ from keras_transformer.tasks.masked_language_modelling.masking import (
     seeds_from,
 )
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
 
@@ -49,6 +46,3 @@ class MaskedLanguageModellingTraining(TextTraining):
     def assemble(self, text, draws=None) -> tuple:  # noqa: D102
         seeds = None if draws is None else seeds_from(draws)
         return tuple(hide_tokens(text, self.tokenizers.source, self.config, seeds))
-
-    def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Tokens
@@ -10,7 +9,6 @@ from keras_transformer.fields.distributions import RankedProbabilities, RankedTo
 from keras_transformer.fields.field import Field
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.distributions import Distributions, pair_keys
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.teacher import PROBABILITIES, TOKENS
 from keras_transformer.training.tasks.task import TextTraining, Training
 
@@ -37,9 +35,6 @@ class SourceToTargetTraining(TextTraining):
 
     def assemble(self, source, target) -> tuple:  # noqa: D102
         return {"source": source, "target": self.shifted(target)}, target
-
-    def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
 
 
 class WordLevelTraining(SourceToTargetTraining):

@@ -17,6 +17,7 @@ from keras_transformer.training.data.sampling import SubwordSampler
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.data.stream import Epochs
 from keras_transformer.training.loop.objectives import RealLabels
+from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 
 
 class Training(abc.ABC):
@@ -216,6 +217,10 @@ class TextTraining(Training):
     def weigh(self, inputs: Any, labels: Tensor) -> Tensor:
         """Returns the weight of each label, float32; 0 for padding and for rows of padding."""
         return RealLabels(self.pad_id)(inputs, labels)
+
+    def loss(self, settings: Any) -> keras.Loss:
+        """Returns the smoothed cross-entropy of all labels but padding: see `Training.loss`."""
+        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)
 
     def shifted(self, labels: Tensor) -> Tensor:
         """Returns the decoder's input: labels `[B, T]`, shifted right by one, after `bos_id`."""

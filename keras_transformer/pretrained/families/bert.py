@@ -1,8 +1,6 @@
 """BERT in Hugging Face's format: an encoder, with a head if it has one."""
 
 from keras_transformer.pretrained.bert_encoder import MASK_HEAD, BertEncoder
-from keras_transformer.pretrained.wordpiece import read_wordpiece
-from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 
 class Bert(BertEncoder):
@@ -26,6 +24,3 @@ class Bert(BertEncoder):
         """Tensors of other heads, buffers, and a pooler that no logit depends on."""
         buffers = r"(bert\.)?embeddings\.(position_ids|token_type_ids)"
         return r"cls\.seq_relationship\..*", *self.unused_masks, buffers, *self.unused_pooler
-
-    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
-        return read_wordpiece(self.folder, self.settings)

@@ -7,8 +7,6 @@ from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
-from keras_transformer.pretrained.wordpiece import read_wordpiece
-from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
 EPSILON = 1e-12  # of every layer normalisation: no setting changes it
 BLOCK = {
@@ -77,6 +75,3 @@ class DistilBert(TextEncoder):
         if self.classifies_texts:
             yield from layers({"pre_classifier": "pooler"})
         yield from self.linear_head()
-
-    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
-        return read_wordpiece(self.folder, self.settings)

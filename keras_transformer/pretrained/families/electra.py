@@ -4,8 +4,6 @@ from typing import Any
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
 from keras_transformer.pretrained.text_encoder import MaskHead
-from keras_transformer.pretrained.wordpiece import read_wordpiece
-from keras_transformer.text.tokenizers import WordPieceTokenizer
 
 
 class Electra(BertEncoder):
@@ -37,6 +35,3 @@ class Electra(BertEncoder):
         if width == self.settings.count("hidden_size"):
             return {}
         return {"embedding_size": width, "embedding_norm": False}
-
-    def read_tokenizer(self) -> WordPieceTokenizer:  # noqa: D102
-        return read_wordpiece(self.folder, self.settings)

@@ -105,3 +105,41 @@ class Source(abc.ABC):
                 f"`split` must be one of {', '.join(self.splits)}, the splits of "
                 f"{self.description}. Received: split={split!r}."
             )
+
+
+class Copies(Source):
+    """A source whose training split has every example of another one several times, each changed.
+
+    The other splits do not change, and neither does what a pipeline receives.
+
+    Args:
+        data: The other `Source`.
+        times: Number of copies of an example.
+    """
+
+    def __init__(self, data, times):
+        self._data, self._copies = data, times
+        self.splits, self.description = data.splits, data.description
+
+    def requests(self, split) -> "tf.data.Dataset":  # noqa: D102
+        return self._data.requests(split)
+
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
+        return self._data.metadata()
+
+    def count(self, split) -> int | None:  # noqa: D102
+        count = self._data.count(split)
+        return count if count is None else self._times(split) * count
+
+    def weights(self, split) -> "np.ndarray | None":  # noqa: D102
+        weights = self._data.weights(split)
+        return weights if weights is None else np.tile(weights, self._times(split))
+
+    def left_out(self, split) -> int:  # noqa: D102
+        return self._times(split) * self._data.left_out(split)
+
+    def check(self) -> None:  # noqa: D102
+        self._data.check()
+
+    def _times(self, split):
+        return self._copies if split == "train" else 1

@@ -1,5 +1,6 @@
 """Recordings at several speeds."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,15 +8,15 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tasks.speech_recognition.audio.resampling import change_speed
-from keras_transformer.training.data.sources.base import Source
+from keras_transformer.training.data.sources.base import Copies, Source
 from keras_transformer.training.tasks.speech_recognition.recordings import raggedly
 
 
-class SpeedCopies(Source):
+class SpeedCopies(Copies):
     """A source of recordings whose training split has a copy of each at every one of some speeds.
 
-    First come all recordings at the first speed, then all at the second one. The other splits do
-    not change. A copy is played faster or slower, which also changes its pitch.
+    First come all recordings at the first speed, then all at the second one. A copy is played
+    faster or slower, which also changes its pitch.
 
     Args:
         data: The `Source` of recordings.
@@ -25,45 +26,23 @@ class SpeedCopies(Source):
     """
 
     def __init__(self, data: Source, speeds: Sequence[float]):
-        self._data, self._speeds = data, tuple(speeds)
-        self.splits, self.description = data.splits, data.description
+        super().__init__(data, len(speeds))
+        self._speeds = tuple(speeds)
 
     def rows(self, split) -> tf.data.Dataset:
         rows = self._data.rows(split)
         if split != "train":
             return rows
-        copies = [_at_speed(rows, speed) for speed in self._speeds]
-        joined = copies[0]
-        for copy in copies[1:]:
-            joined = joined.concatenate(copy)
-        return joined
+        copies = (_at_speed(rows, speed) for speed in self._speeds)
+        return functools.reduce(tf.data.Dataset.concatenate, copies)
 
     def text_rows(self, split) -> tf.data.Dataset:  # noqa: D102
         return self._data.text_rows(split)
-
-    def requests(self, split) -> tf.data.Dataset:  # noqa: D102
-        return self._data.requests(split)
-
-    def metadata(self) -> dict[str, Any]:  # noqa: D102
-        return self._data.metadata()
-
-    def count(self, split) -> int | None:
-        count = self._data.count(split)
-        return count if split != "train" or count is None else len(self._speeds) * count
-
-    def weights(self, split) -> np.ndarray | None:
-        weights = self._data.weights(split)
-        return (
-            weights if split != "train" or weights is None else np.tile(weights, len(self._speeds))
-        )
 
     def identity(self, split) -> Any:
         """Returns the identity of the recordings; for the training split, with the speeds."""
         identity = self._data.identity(split)
         return {"speeds": self._speeds, "of": identity} if split == "train" else identity
-
-    def check(self) -> None:  # noqa: D102
-        self._data.check()
 
 
 def _at_speed(rows, speed):

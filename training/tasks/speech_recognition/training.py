@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Frames, Tokens
@@ -12,7 +11,6 @@ from keras_transformer.tasks.speech_recognition.audio.spec_augment import num_dr
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.corpus import Corpus
-from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.tasks.task import TextTraining
 
 
@@ -114,6 +112,3 @@ class SpeechRecognitionTraining(TextTraining):
         target = self.shifted(tf.concat([prompt, text], axis=1))
         labels = tf.concat([tf.fill(shape, self.pad_id), text], axis=1)
         return {"source": tf.cast(frames, tf.float32), "target": target}, labels
-
-    def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return LabelSmoothedCrossEntropy(settings.label_smoothing, self.pad_id)

@@ -46,7 +46,7 @@ class TokenClassificationTraining(TextTraining):
         return words, labels
 
     def loss(self, settings) -> keras.Loss:  # noqa: D102
-        return LabelCrossEntropy(settings.label_smoothing)
+        return ClassCrossEntropy(settings.label_smoothing)
 
     def metrics(self) -> list[keras.Metric]:  # noqa: D102
         return [TokenAccuracy(pad_id=-1, name="accuracy")]
@@ -69,21 +69,3 @@ def _labels_of_tokens(ids, first, labels, valid):
     none = tf.fill(tf.shape(ids.flat_values), NONE)
     of_tokens = tf.tensor_scatter_nd_update(none, tf.expand_dims(indices, 1), of_words)
     return tf.where(tf.gather(valid, ids.value_rowids()), of_tokens, WRONG)
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class LabelCrossEntropy(ClassCrossEntropy):
-    """`ClassCrossEntropy` of every position, for labels that may be negative.
-
-    Args:
-        label_smoothing: Share of the probability that is spread over all classes.
-        name: Name of the loss.
-
-    Call arguments:
-        y_true: Integer labels, [B, S]. The loss of a negative label is meaningless: give its
-            position a weight of 0.
-        y_pred: Logits, [B, S, C].
-    """
-
-    def call(self, y_true, y_pred) -> Tensor:
-        return super().call(tf.maximum(y_true, 0), y_pred)  # [B, S]
