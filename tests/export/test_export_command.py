@@ -203,7 +203,7 @@ def litert(monkeypatch, tmp_path):
 
     monkeypatch.setattr("keras_transformer.export.litert.export.export_litert", record)
     monkeypatch.setattr(
-        "keras_transformer.training.data.sources.open_source", lambda settings, columns: data
+        "keras_transformer.training.settings.sources.open_source", lambda settings, columns: data
     )
     monkeypatch.setattr("keras_transformer.training.evaluate.read_columns", read_columns)
     monkeypatch.setattr(Run, "require_finished", lambda run, vocabulary: None)
