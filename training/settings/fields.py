@@ -37,7 +37,9 @@ class Section(BaseModel):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
     )
 
-    def received(self, key, value=None, name=None, default="the default") -> str:
+    def received(
+        self, key: str, value: Any = None, name: str | None = None, default: str = "the default"
+    ) -> str:
         """Returns `key=value` for an error, with a note if the value is a default.
 
         Args:
@@ -85,7 +87,7 @@ class DataSettings(Section):
         """
         raise NotImplementedError
 
-    def check_columns(self, task) -> None:
+    def check_columns(self, task: Any) -> None:
         """Raises a `ValueError` unless the data have the columns of a `Task`."""
         if task.columns != self.columns:
             raise ValueError(
