@@ -130,7 +130,7 @@ def test_every_form_of_padding_has_the_methods_of_the_default():
     ("model", "config", "options"),
     [
         (TextClassifier, ClassifierConfig, {"pooling": "first", "labels": ("a", "b")}),
-        (SpanPredictor, SpanPredictorConfig, {}),
+        slow(SpanPredictor, SpanPredictorConfig, {}),
     ],
 )
 def test_models_have_the_same_outputs(model, config, options):

@@ -25,6 +25,7 @@ from documents import (
     spans,
     unrun_examples,
 )  # fmt: skip
+from marks import slow
 
 from keras_transformer.cli.main import cli
 from keras_transformer.training import load_settings
@@ -58,7 +59,9 @@ def module_name(path):
 WITH_EXAMPLES = [module_name(path) for path in sources() if ">>>" in path.read_text("utf-8")]
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+@pytest.mark.parametrize(
+    "name", [slow(name) if ".decoding." in name else name for name in WITH_EXAMPLES]
+)
 def test_the_examples_of_docstrings_run(name):
     """Each runs as it is, with no imports added."""
     module = importlib.import_module(name)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from marks import slow_except
 from pipelines import (
     classifier,
     generator,
@@ -29,7 +30,7 @@ KINDS = {
 LONG = "the big dog and the cat and a dog and the big cat runs"
 
 
-@pytest.mark.parametrize("pipeline", KINDS)
+@pytest.mark.parametrize("pipeline", slow_except(KINDS, *[*KINDS][:2]))
 def test_kinds_layers_and_heads_are_those_of_the_model(pipeline):
     config = pipeline().model.config
     attentions = pipeline().attention(SENTENCE)

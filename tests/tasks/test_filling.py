@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from marks import slow
 from pipelines import SIZES, filler, tokenizer, with_larger_weights, write_run
 
 from keras_transformer.cli.main import cli
@@ -192,7 +193,13 @@ def wordpiece():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: bpe(True), lambda: bpe(False), wordpiece, lambda: filler().source_tokenizer]
+    "make",
+    [
+        lambda: bpe(True),
+        slow(lambda: bpe(False)),
+        wordpiece,
+        slow(lambda: filler().source_tokenizer),
+    ],
 )
 def test_files_of_a_tokenizer_keep_its_mask(make):
     known = make()

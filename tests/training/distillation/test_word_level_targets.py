@@ -8,6 +8,7 @@ import pytest
 import rich.console
 import tensorflow as tf
 from distillations import LONG, call, lines, settings_of
+from marks import slow
 from pipelines import SIZES, tokenizer, translator, with_larger_weights
 
 from keras_transformer import Transformer, TransformerConfig
@@ -186,7 +187,7 @@ def test_predictions_that_a_student_was_trained_on_stay(folder, tmp_path, parts)
     assert Distributions(place).k == K
 
 
-@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("static", [slow(False), True])
 def test_the_loss_of_a_batch_mixes_labels_and_predictions(static):
     """A teacher that is certain of other labels: the mean of the losses of both labels."""
     config = TransformerConfig(vocab_size=30, **{**SIZES, "dropout": 0.0})
