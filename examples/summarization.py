@@ -134,7 +134,7 @@ for _ in range(num_layers):
 x = embedding(decoder_input)  # [B, T, D]
 for _ in range(num_layers):
     x, attention_weights = DecoderBlock(num_heads=4, d_ff=128, dropout=0.0)(
-        x, encoder_outputs, memory_allowed=attention_mask, return_weights=True
+        x, encoder_outputs, memory_allowed=attention_mask, return_attention_scores=True
     )
 logits = embedding(x, reverse=True)  # [B, T, V]
 inputs = {"encoder_inputs": encoder_input, "decoder_inputs": decoder_input}

@@ -93,8 +93,8 @@ class CausalBlock(Block):
     def build(self, x_shape):
         self._build(x_shape)
 
-    def call(self, x, return_weights=False, training=None):
-        return self._run(x, None, None, None, return_weights, training, None, None)
+    def call(self, x, return_attention_scores=False, training=None):
+        return self._run(x, None, None, None, return_attention_scores, training, None, None)
 
 
 class CausalStack(Stack):
@@ -107,7 +107,7 @@ class CausalStack(Stack):
         self._build(x_shape)
 
     def call(self, x):
-        return self._run(x, return_weights=False)
+        return self._run(x, return_attention_scores=False)
 
 
 class Cached(typing.NamedTuple):

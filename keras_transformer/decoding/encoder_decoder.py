@@ -130,7 +130,7 @@ class EncoderDecoder(ModelPredictor):
             state.memory_allowed,
             ancestors.allowed(),
             self.output,
-            return_weights=self.alignment is not None,
+            return_attention_scores=self.alignment is not None,
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
         state = state._replace(cache=cache, ancestors=ancestors)

@@ -57,12 +57,12 @@ class AttendingLayer(CompositeLayer):
         return x_shape
 
     def compute_output_spec(
-        self, x: Tensor, *arguments: Any, return_weights: bool = False, **options: Any
+        self, x: Tensor, *arguments: Any, return_attention_scores: bool = False, **options: Any
     ) -> Any:
         """Returns the spec of the output, usually without a trace, in a third of the time."""
-        if return_weights:
-            options["return_weights"] = True
-        if return_weights or self.has_call_of_its_own():
+        if return_attention_scores:
+            options["return_attention_scores"] = True
+        if return_attention_scores or self.has_call_of_its_own():
             return keras.Operation.compute_output_spec(self, x, *arguments, **options)
         return keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
 

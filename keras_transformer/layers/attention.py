@@ -50,13 +50,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         allowed: Boolean mask. `[B, T]` is `True` for keys that are not padding. `[B, T, T]` is
             `True` where a query (second axis) may attend to a key (third axis); B and the first T
             may be 1. `None` allows everything.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, `True` for keys that are not padding; combined with `allowed`.
             `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
-        `[B, T, D]`; with `return_weights`, a pair of this and the weights `[B, H, T, T]`.
+        `[B, T, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, T, T]`.
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
@@ -108,14 +108,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self,
         x: Tensor,
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:  # noqa: D102
         real, length = allowed, self.kernels.packing.length(x, allowed)
         places = ops.arange(length, dtype="int32")  # [T]
         heads = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
-        attend = self.attend_with_weights if return_weights else self.attend
+        attend = self.attend_with_weights if return_attention_scores else self.attend
         return self._attend(attend, heads, places, join_masks(allowed, mask), training, real)
 
     def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:

@@ -31,7 +31,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             `x`.
         allowed: Boolean mask. `[B, S]` is `True` for keys that are not padding. `[B, T, S]` is
             `True` where a query may attend to a key; B and T may be 1. `None` allows everything.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, passed on to the output. `None`: the mask that Keras attached to
             `x`, if any.
@@ -39,7 +39,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             `allowed`. `None`: the mask that Keras attached to `memory`, if any.
 
     Returns:
-        `[B, T, D]`; with `return_weights`, a pair of this and the weights `[B, H, T, S]`.
+        `[B, T, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, T, S]`.
 
     Raises:
         ValueError: If D is not divisible by `num_heads` and `d_k` or `d_v` is missing.
@@ -48,7 +48,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         >>> import keras
         >>> from keras_transformer.layers import MultiHeadCrossAttention
         >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
-        >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory, return_weights=True)
+        >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory,
+        return_attention_scores=True)
         >>> output.shape, weights.shape
         (TensorShape([2, 5, 16]), TensorShape([2, 4, 5, 7]))
 
@@ -71,14 +72,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         x: Tensor,
         memory: Tensor,
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         allowed = join_masks(allowed, memory_mask)  # [B, T, S]
         key, value = self.project_memory(memory)  # [B, G, S, K] twice
-        attend = self.attend_with_weights if return_weights else self.attend
+        attend = self.attend_with_weights if return_attention_scores else self.attend
         return attend(self.project_query(x), key, value, allowed, training)
 
     def step(
@@ -86,7 +87,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         x: Tensor,
         memory_heads: tuple[Tensor, Tensor],
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attends from one position to a memory with projected heads.
 
@@ -94,10 +95,11 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
             memory_heads: Key and value heads from `project_memory`.
             allowed: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
-            return_weights: Whether to also return the attention weights.
+            return_attention_scores: Whether to also return the attention weights.
 
         Returns:
-            `[B, N, D]`; with `return_weights`, a pair of this and the weights `[B, H, N, S]`.
+            `[B, N, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, N,
+            S]`.
         """
-        attend = self.attend_with_weights if return_weights else self.attend
+        attend = self.attend_with_weights if return_attention_scores else self.attend
         return attend(self.project_query(x), *memory_heads, allowed)

@@ -85,5 +85,5 @@ class EncoderModel(ConfiguredModel):
         """
         x = self.parts.input(inputs, training=False)  # [B, S, D]
         allowed = self.parts.input.allowed(inputs)  # [B, 1, S]
-        _, weights = self.encoder(x, allowed, return_weights=True, training=False)
+        _, weights = self.encoder(x, allowed, return_attention_scores=True, training=False)
         return named_weights(self.encoder, weights)

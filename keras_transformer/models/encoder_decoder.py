@@ -163,7 +163,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         memory_allowed: Tensor,
         allowed: Tensor | None = None,
         output: Callable[[Tensor], Tensor] | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
     ) -> Prediction:
         """Runs the decoder at one position, without dropout.
 
@@ -179,7 +179,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
                 SSRUs: to all earlier positions.
             output: Function from hidden states `[B, N, D]` to logits, see
                 `OutputWeights.of_tokens`. `None`: the logits of all tokens.
-            return_weights: Whether to also return the cross-attention weights.
+            return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
             A `Prediction`.
@@ -189,7 +189,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         x = self.parts.decoder.embed(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
-            x, cache, index, memory_heads, memory_allowed, allowed, return_weights
+            x, cache, index, memory_heads, memory_allowed, allowed, return_attention_scores
         )
         logits = (output or self.output_weights.project)(x)  # [B, N, V]
         return Prediction(logits, cache, weights)
@@ -220,11 +220,13 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         source = self.read_source(source)
         allowed = self.parts.input.allowed(source)  # [B, 1, S]
         x = self.parts.input(source, training=False)  # [B, S, D]
-        memory, encoder_weights = self.encoder(x, allowed, return_weights=True, training=False)
+        memory, encoder_weights = self.encoder(
+            x, allowed, return_attention_scores=True, training=False
+        )
         target = self.parts.decoder.read(target, inputs["source"])
         x = self.parts.decoder.embed(target, training=False)  # [B, T, D]
         _, decoder_weights = self.decoder(
-            x, memory, memory_allowed=allowed, return_weights=True, training=False
+            x, memory, memory_allowed=allowed, return_attention_scores=True, training=False
         )
         return {
             **named_weights(self.encoder, encoder_weights),

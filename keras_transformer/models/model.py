@@ -279,7 +279,7 @@ def named_weights(stack, weights) -> dict[str, Any]:
 
     Args:
         stack: An `Encoder` or a `Decoder`.
-        weights: Attention weights from a call with `return_weights`, named
+        weights: Attention weights from a call with `return_attention_scores`, named
             `"block_0/self_attention"` and so on.
     """
     return {f"{stack.name}/{name}": tensor for name, tensor in weights.items()}

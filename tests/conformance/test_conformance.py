@@ -422,7 +422,7 @@ def test_in_a_users_functional_model(tmp_path):
     memory = keras.layers.Embedding(19, D, name="words")(source)
     allowed = kt.layers.PaddingMask(pad_id=5, name="mask")(source)
     attention = kt.layers.MultiHeadCrossAttention(2, name="look")
-    x, weights = attention(queries, memory, allowed=allowed, return_weights=True)
+    x, weights = attention(queries, memory, allowed=allowed, return_attention_scores=True)
     x = kt.DecoderBlock(num_heads=2, d_ff=17, name="block")(x, memory, memory_allowed=allowed)
     outputs = {"x": keras.layers.LayerNormalization(name="end")(x), "weights": weights}
     model = randomise(keras.Model({"source": source, "queries": queries}, outputs))

@@ -77,7 +77,8 @@ def test_a_mask_of_pairs_and_one_for_all_texts_are_not_packed():
 def test_attention_weights_are_the_same():
     x, allowed = normal(B, T, D), lengths_mask(T, 4)
     both = [
-        encoder(x, tf.constant(allowed), return_weights=True)[1] for encoder in encoders("plain")
+        encoder(x, tf.constant(allowed), return_attention_scores=True)[1]
+        for encoder in encoders("plain")
     ]
     for name, weights in both[0].items():
         ours, theirs = (

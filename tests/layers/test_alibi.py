@@ -50,7 +50,7 @@ def test_attention_follows_the_formula(causal):
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     bias = reference.alibi([1 / 16, 1 / 256, 1 / 4], T)
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H, bias=bias)
-    out, attended = layer(x, allowed=mask, return_weights=True)
+    out, attended = layer(x, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
     plain, _ = reference.multi_head(weights, x, x, seen, H)
@@ -62,7 +62,7 @@ def test_distances_are_not_rounded_to_16_bits(policy_name, digits):
     """Queries are zero: the weights are a geometric sequence that is rounded once, at the end."""
     layer = MultiHeadSelfAttention(1, causal=True, position="alibi", dtype=policy_name)
     length = 2053
-    _, weights = layer(np.zeros((1, length, 2), "float32"), return_weights=True)
+    _, weights = layer(np.zeros((1, length, 2), "float32"), return_attention_scores=True)
     exact = reference.softmax(-np.arange(length)[::-1] / 256)
     bias = to_numpy(weights)[0, 0, -1]
     # The lower bound covers subnormals.

@@ -90,7 +90,7 @@ def test_a_fused_decoder():
     expected = layer(X, MEMORY, memory_allowed=memory_allowed)
     np.testing.assert_allclose(other(X, MEMORY, memory_allowed=memory_allowed), expected, **LAYER)
     assert fused.calls == 4
-    out, weights = other(X, MEMORY, memory_allowed=memory_allowed, return_weights=True)
+    out, weights = other(X, MEMORY, memory_allowed=memory_allowed, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     assert len(weights) == 4 and fused.calls == 4  # the composed form returns the weights
 
@@ -140,7 +140,7 @@ def test_weights_are_computed_on_request_only(weights_asked, name):
     layer = make()
     out = layer(*inputs)
     assert not weights_asked
-    same, weights = layer(*inputs, return_weights=True)
+    same, weights = layer(*inputs, return_attention_scores=True)
     assert len(weights_asked) == (len(weights) if isinstance(weights, dict) else 1)
     np.testing.assert_array_equal(same, out)
 

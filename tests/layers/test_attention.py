@@ -129,7 +129,7 @@ def test_self_attention(causal, use_bias):
     assert len(weights) == (8 if use_bias else 4)
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H)
-    out, attended = layer(x, allowed=mask, return_weights=True)
+    out, attended = layer(x, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     np.testing.assert_allclose(attended, expected_weights, **LAYER)
     np.testing.assert_array_equal(layer(x, allowed=mask), out)
@@ -144,7 +144,7 @@ def test_cross_attention(use_bias):
     assert weights["key/kernel"].shape == (31, H * K), "the memory may have another width"
     seen = np.broadcast_to(mask, (B, T, S))
     expected, expected_weights = reference.multi_head(weights, x, memory, seen, H)
-    out, attended = layer(x, memory, allowed=mask, return_weights=True)
+    out, attended = layer(x, memory, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     np.testing.assert_allclose(attended, expected_weights, **LAYER)
     np.testing.assert_array_equal(layer(x, memory, allowed=mask), out)
@@ -219,7 +219,7 @@ def test_rows_with_nothing_to_attend_to_stay_finite(policy, layer_class):
     randomise(layer)
     with tf.GradientTape() as tape:
         tape.watch([x, *others])
-        out, weights = layer(x, *others, allowed=allowed, return_weights=True)
+        out, weights = layer(x, *others, allowed=allowed, return_attention_scores=True)
         loss = tf.reduce_sum(tf.cast(out, "float32") ** 2)
     assert out.dtype == policy.compute_dtype
     bias = to_numpy(keras.ops.cast(layer.weights[-1], policy.compute_dtype))

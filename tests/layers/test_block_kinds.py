@@ -117,7 +117,7 @@ def test_an_encoder_stack(kind, norm):
     allowed = np.broadcast_to(mask, (B, S, S))
     options = options_of(kind, norm)
     expected = reference.encoder(weights, x, allowed, 2, HEADS, record=record, **options)
-    out, attended = encoder(x, allowed=mask, return_weights=True)
+    out, attended = encoder(x, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     for n in range(2):
         expected = record[f"block_{n}"]["self_attention"]

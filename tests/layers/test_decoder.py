@@ -41,7 +41,7 @@ def test_block(norm, activation, attention_bias):
         weights, x, memory, allowed, seen, H, **options, record=record
     )
     out, attended = block(
-        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_weights=True
+        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_attention_scores=True
     )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert sorted(attended) == ["cross_attention", "self_attention"]
@@ -119,7 +119,7 @@ def test_stack(norm):
     seen, record = np.broadcast_to(memory_allowed, (B, T, S)), {}
     expected = reference.decoder(weights, x, memory, allowed, seen, 3, H, norm=norm, record=record)
     out, attended = decoder(
-        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_weights=True
+        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_attention_scores=True
     )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert len(attended) == 6

@@ -58,7 +58,7 @@ def test_an_attention_equals_the_reference(score):
     weights = weights_of(randomise(layer))
     vectors, matrix = weights["distance_vectors"], weights.get("score_matrix")
     expected = attention_reference(weights, x.astype("float64"), mask, vectors, matrix)
-    out, _ = layer(x, mask, return_weights=True)
+    out, _ = layer(x, mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(layer(x, mask), expected, rtol=0, atol=1e-5)
 

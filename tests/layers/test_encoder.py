@@ -28,7 +28,7 @@ def test_block(norm, activation, attention_bias):
     assert len(weights) == 4 + 4 * attention_bias + 4 + 4
     x, mask, record = normal(B, S, D), random_mask(B, S, S, seed=1), {}
     expected = reference.encoder_block(weights, x, mask, H, **options, record=record)
-    out, attended = block(x, allowed=mask, return_weights=True)
+    out, attended = block(x, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     assert list(attended) == ["self_attention"]
     np.testing.assert_allclose(attended["self_attention"], record["self_attention"], **LAYER)
@@ -101,7 +101,7 @@ def test_stack(norm):
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
     seen = np.broadcast_to(mask, (B, S, S))
     expected = reference.encoder(weights, x, seen, 3, H, norm=norm, record=record)
-    out, attended = encoder(x, allowed=mask, return_weights=True)
+    out, attended = encoder(x, allowed=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     assert list(attended) == [f"block_{n}/self_attention" for n in range(3)]
     for n in range(3):

@@ -191,7 +191,7 @@ def test_masks_are_combined():
     x, allowed, mask = normal(3, 6, D), rng.random((3, 6, 6)) < 0.7, rng.random((3, 6)) < 0.7
     mask[2] = False
     both = allowed & mask[:, None] & np.tri(6, dtype=bool)
-    given, weights = layer(x, allowed, return_weights=True, mask=mask)
+    given, weights = layer(x, allowed, return_attention_scores=True, mask=mask)
     assert np.all(to_numpy(weights)[~np.broadcast_to(both[:, None], weights.shape)] == 0)
     assert np.all(to_numpy(given)[2] == 0)
     np.testing.assert_allclose(given, layer(x, both), **SAME)
@@ -215,7 +215,7 @@ def test_layers_that_propagate_the_mask():
     np.testing.assert_array_equal(x._keras_mask, ids != PAD)
     for layer in (EncoderBlock(**BLOCK), Encoder(1, **BLOCK), FeedForward(F)):
         np.testing.assert_array_equal(layer(x)._keras_mask, ids != PAD)
-    out, _ = EncoderBlock(**BLOCK)(x, return_weights=True)
+    out, _ = EncoderBlock(**BLOCK)(x, return_attention_scores=True)
     np.testing.assert_array_equal(out._keras_mask, ids != PAD)
     memory = embedding(tokens(TARGETS))
     np.testing.assert_array_equal(DecoderBlock(**BLOCK)(x, memory)._keras_mask, ids != PAD)

@@ -107,7 +107,7 @@ def test_a_block_is_computed_again_as_a_whole(mode, monkeypatch):
 @pytest.mark.slow
 def test_attention_weights_are_outputs_too():
     tensors, options = arguments("decoder")
-    options["return_weights"] = True
+    options["return_attention_scores"] = True
     both = []
     for mode in (None, "full"):
         layer = made(BLOCKS["decoder"], tensors, options, mode=mode)

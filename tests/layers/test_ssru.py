@@ -155,7 +155,7 @@ def test_a_block_with_an_ssru(norm):
     expected = reference.decoder_block(
         weights, x, memory, None, reference.everyone(T, seen), H, norm=norm
     )
-    out, attended = block(x, memory, memory_allowed=seen, return_weights=True)
+    out, attended = block(x, memory, memory_allowed=seen, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **SAME)
     assert list(attended) == ["cross_attention"]
 

@@ -40,7 +40,7 @@ class Pooled(kt.EncoderBlock):
     """A block that returns a different shape from ours, and the weights."""
 
     def call(self, x, *args, **kwargs):
-        x, weights = super().call(x, *args, **{**kwargs, "return_weights": True})
+        x, weights = super().call(x, *args, **{**kwargs, "return_attention_scores": True})
         return keras.ops.mean(x, axis=1), weights["self_attention"]
 
 

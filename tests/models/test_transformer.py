@@ -225,7 +225,7 @@ def test_one_step_at_a_time_equals_the_whole_target():
     for t in range(11):
         tokens = tf.constant(inputs["target"][:, t : t + 1])
         logits, cache, weights = model.step(
-            tokens, cache, tf.constant(t), heads, allowed, return_weights=True
+            tokens, cache, tf.constant(t), heads, allowed, return_attention_scores=True
         )
         assert logits.shape == (3, 1, 19)
         np.testing.assert_allclose(logits[:, 0], expected[:, t], **MODEL)

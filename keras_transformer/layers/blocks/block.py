@@ -197,14 +197,14 @@ class Block(ConfiguredLayer):
         memory=None,
         allowed=None,
         memory_allowed=None,
-        return_weights=False,
+        return_attention_scores=False,
         training=None,
         mask=None,
         memory_mask=None,
     ):
         """Returns the output of a call, with the arguments of `DecoderBlock` (Fig. 1)."""
         weights = {}
-        with_weights = {"return_weights": True} if return_weights else {}
+        with_weights = {"return_attention_scores": True} if return_attention_scores else {}
         options = {"training": training, "mask": mask}
         if not self.config.has_state:
             options.update(with_weights)
@@ -216,7 +216,7 @@ class Block(ConfiguredLayer):
             )
         x, _ = self.residual("feed_forward")(x, training=training)  # [B, T, D]
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
-        return (x, weights) if return_weights else x
+        return (x, weights) if return_attention_scores else x
 
     def read(
         self,
@@ -247,7 +247,7 @@ class Block(ConfiguredLayer):
         memory_heads: tuple[Tensor, Tensor] | None = None,
         memory_allowed: Tensor | None = None,
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
     ) -> CachedOutput:
         """Runs the block at one position; the cache holds the earlier ones.
 
@@ -261,7 +261,7 @@ class Block(ConfiguredLayer):
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with an
                 SSRU.
-            return_weights: Whether to also return the cross-attention weights.
+            return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
             A `CachedOutput`.
@@ -270,7 +270,7 @@ class Block(ConfiguredLayer):
         x, cache = self.residual(self.history_role).step(x, cache, index, allowed)  # [B, N, D]
         if self.cross:
             x, weights = self.residual("cross_attention").step(
-                x, memory_heads, memory_allowed, return_weights
+                x, memory_heads, memory_allowed, return_attention_scores
             )
         x, _ = self.residual("feed_forward").step(x)  # [B, N, D]
         return CachedOutput(x, cache, weights)

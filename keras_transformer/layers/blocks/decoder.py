@@ -42,7 +42,7 @@ class DecoderCall(ConfiguredLayer):
         memory: Tensor,
         allowed: Tensor | None = None,
         memory_allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
@@ -52,7 +52,7 @@ class DecoderCall(ConfiguredLayer):
             memory,
             allowed,
             memory_allowed,
-            return_weights=return_weights,
+            return_attention_scores=return_attention_scores,
             training=training,
             mask=mask,
             memory_mask=memory_mask,
@@ -81,7 +81,7 @@ class DecoderBlock(DecoderCall, Block):
         memory_allowed: Boolean mask of the memory. `[B, S]` is `True` for positions that are not
             padding. `[B, T, S]` is `True` where a target position may attend to a memory position;
             B and T may be 1. `None` allows everything.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
             `x`, if any.
@@ -89,7 +89,7 @@ class DecoderBlock(DecoderCall, Block):
             attached to `memory`, if any.
 
     Returns:
-        `[B, T, D]`; with `return_weights`, a pair of this and the dictionary
+        `[B, T, D]`; with `return_attention_scores`, a pair of this and the dictionary
         `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`, which lacks the first
         entry with an SSRU.
 
@@ -129,14 +129,14 @@ class Decoder(DecoderCall, Stack):
         memory: Output of the encoder, `[B, S, D]`, floating.
         allowed: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
         memory_allowed: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`; see `DecoderBlock`.
         memory_mask: Boolean `[B, S]`; see `DecoderBlock`.
 
     Returns:
-        `[B, T, D]`; with `return_weights`, a pair of this and a dictionary of attention weights:
-        `"block_0/self_attention"` and so on with `[B, H, T, T]`, except with SSRUs, and
+        `[B, T, D]`; with `return_attention_scores`, a pair of this and a dictionary of attention
+        weights: `"block_0/self_attention"` and so on with `[B, H, T, T]`, except with SSRUs, and
         `"block_0/cross_attention"` and so on with `[B, H, T, S]`.
 
     Example:

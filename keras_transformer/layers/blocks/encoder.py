@@ -29,11 +29,15 @@ class EncoderCall(ConfiguredLayer):
         self,
         x: Tensor,
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, dict[str, Tensor]]:  # noqa: D102
-        options = {"return_weights": return_weights, "training": training, "mask": mask}
+        options = {
+            "return_attention_scores": return_attention_scores,
+            "training": training,
+            "mask": mask,
+        }
         return self._run(x, allowed=allowed, **options)
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
@@ -60,13 +64,14 @@ class EncoderBlock(EncoderCall, Block):
         allowed: Boolean mask. `[B, S]` is `True` for positions that are not padding. `[B, S, S]` is
             `True` where a position (second axis) may attend to another (third axis); B and the
             first S may be 1. `None` allows everything.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with `allowed`.
             `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
-        `[B, S, D]`; with `return_weights`, a pair of this and `{"self_attention": [B, H, S, S]}`.
+        `[B, S, D]`; with `return_attention_scores`, a pair of this and `{"self_attention": [B, H,
+        S, S]}`.
 
     Example:
         >>> import keras
@@ -103,12 +108,13 @@ class Encoder(EncoderCall, Stack):
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
         allowed: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
-        return_weights: Whether to also return the attention weights.
+        return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`; see `EncoderBlock`.
 
     Returns:
-        The memory `[B, S, D]`; with `return_weights`, a pair of this and a dictionary of attention
+        The memory `[B, S, D]`; with `return_attention_scores`, a pair of this and a dictionary of
+        attention
         weights: `"block_0/self_attention"` and so on with `[B, H, S, S]`.
 
     Example:

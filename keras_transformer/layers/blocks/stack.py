@@ -84,19 +84,19 @@ class Stack(ConfiguredLayer):
             if norm is not None:
                 norm.build(x_shape)
 
-    def _run(self, x, *arguments, return_weights=False, **options):
+    def _run(self, x, *arguments, return_attention_scores=False, **options):
         """Returns the output of a call, with the call arguments of its blocks."""
         real = options.get("allowed")
         x = self.kernels.packing.pack(x, real)
         weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
-            if return_weights:
-                x, of_block = block(x, *arguments, return_weights=True, **options)
+            if return_attention_scores:
+                x, of_block = block(x, *arguments, return_attention_scores=True, **options)
                 weights.update({f"{block.name}/{name}": value for name, value in of_block.items()})
             else:
                 x = block(x, *arguments, **options)
         x = self.kernels.packing.unpack(self._end(x), real)  # [B, T, D]
-        return (x, weights) if return_weights else x
+        return (x, weights) if return_attention_scores else x
 
     def _begin(self, x, training=False):
         if self.embedding_norm is None:
@@ -185,7 +185,7 @@ class Stack(ConfiguredLayer):
         memory_heads: tuple | None = None,
         memory_allowed: Tensor | None = None,
         allowed: Tensor | None = None,
-        return_weights: bool = False,
+        return_attention_scores: bool = False,
     ) -> CachedOutput:
         """Runs the stack at one position; the cache holds the earlier ones.
 
@@ -196,7 +196,7 @@ class Stack(ConfiguredLayer):
             memory_heads: Heads from `project_memory`. `None` if there is no memory.
             memory_allowed: Boolean `[B, 1, S]`.
             allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
-            return_weights: Whether to also return the cross-attention weights.
+            return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
             A `CachedOutput`.
@@ -206,9 +206,9 @@ class Stack(ConfiguredLayer):
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):
             x, new_cache, cross_weights = block.step(
-                x, block_cache, index, heads, memory_allowed, allowed, return_weights
+                x, block_cache, index, heads, memory_allowed, allowed, return_attention_scores
             )
             caches.append(new_cache)
             weights.append(cross_weights)
-        has_weights = return_weights and memory_heads is not None
+        has_weights = return_attention_scores and memory_heads is not None
         return CachedOutput(self._end(x), tuple(caches), tuple(weights) if has_weights else None)

@@ -164,5 +164,5 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             head, query position, key position.
         """
         x = self.embedding(inputs, training=False)  # [B, T, D]
-        _, weights = self.decoder(x, return_weights=True, training=False)
+        _, weights = self.decoder(x, return_attention_scores=True, training=False)
         return named_weights(self.decoder, weights)
