@@ -1,7 +1,7 @@
 """Public names and the modules that define them."""
 
 from .ctranslate2.export import export_ctranslate2 as export_ctranslate2
-from .ctranslate2.text_generator import CTranslate2TextGenerator as CTranslate2TextGenerator
+from .ctranslate2.translator import CTranslate2TextGenerator as CTranslate2TextGenerator
 from .ctranslate2.translator import CTranslate2Translator as CTranslate2Translator
 from .errors import ExportError as ExportError
 from .litert.export import export_litert as export_litert

@@ -190,7 +190,7 @@ FORMATS = {
                 *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
                 *("source_language", "target_language", "alignments"),
             ),
-            refusal="litert.strings:check_run",  # if the file takes strings
+            refusal="litert.generated:check_run",  # if the file takes strings
         ),
         Format(
             "ctranslate2",

@@ -8,8 +8,10 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.export.ctranslate2.encoder import open_encoder
 from keras_transformer.export.ctranslate2.folder import CONFIG, VOCABULARY
 from keras_transformer.export.ctranslate2.metadata import task_of
-from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
-from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
+from keras_transformer.export.ctranslate2.translator import (
+    CTranslate2TextGenerator,
+    CTranslate2Translator,
+)
 
 
 def open_ctranslate2(

@@ -16,8 +16,10 @@ from keras_transformer import (
     Translator,
 )
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
-from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
-from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
+from keras_transformer.export.ctranslate2.translator import (
+    CTranslate2TextGenerator,
+    CTranslate2Translator,
+)
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.export import export_saved_model

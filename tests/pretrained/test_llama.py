@@ -32,7 +32,7 @@ from marks import slow, slow_except
 from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
 from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
-from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
+from keras_transformer.export.ctranslate2.translator import CTranslate2TextGenerator
 from keras_transformer.export.limits import Limits
 from keras_transformer.installation import install_hint
 from keras_transformer.pipelines import TextGenerator

@@ -14,7 +14,7 @@ from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
-from keras_transformer.export.ctranslate2.text_generator import CTranslate2TextGenerator
+from keras_transformer.export.ctranslate2.translator import CTranslate2TextGenerator
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.export import export_saved_model
