@@ -12,8 +12,11 @@ Masks are boolean tensors and `True` means "may attend".
 """
 
 from keras_transformer.lazy import lazy_names
+from keras_transformer.registration import register
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__, register)
 __all__.remove("open")  # `import *` would replace Python's own
+
+register()

@@ -1,5 +1,6 @@
 """Functional Keras models built from the layers, and their configurations."""
 
 from keras_transformer.lazy import lazy_names
+from keras_transformer.registration import register
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__, register)
