@@ -54,9 +54,8 @@ def register_source(section: type[DataSettings]) -> None:
     Example:
         >>> from typing import ClassVar, Literal
         >>> from pydantic import Field
-        >>> from keras_transformer.training.data.sources.memory import MemoryData
-        >>> from keras_transformer.training.settings.fields import DataSettings
-        >>> from keras_transformer.training.settings.sources import data_kinds, register_source
+        >>> from keras_transformer.training import DataSettings, MemoryData, register_source
+        >>> from keras_transformer.training.settings.sources import data_kinds
         >>> class Rhymes(DataSettings):
         ...     columns: ClassVar = ("text",)
         ...     source: Literal["rhymes"] = Field(description="The kind of data.")

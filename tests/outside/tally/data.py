@@ -5,9 +5,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training import MemoryData, register_source
 from keras_transformer.training.settings.data_sections import TokenData
-from keras_transformer.training.settings.sources import register_source
 
 
 class LetterData(TokenData):
