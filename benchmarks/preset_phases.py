@@ -67,7 +67,7 @@ def make(order):
     block = config.encoder.block
     task = Task(
         order["preset"], config.tokens.vocab_size, config.d_model, config.num_layers,
-        block.num_heads, block.d_ff, rows=order["batch_tokens"] // order["length"],
+        block.attention.num_heads, block.d_ff, rows=order["batch_tokens"] // order["length"],
         length=order["length"],
     )  # fmt: skip
     learner.compile(adam(task, Adam), LabelSmoothedCrossEntropy(task.label_smoothing, PAD_ID))

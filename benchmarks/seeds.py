@@ -123,7 +123,7 @@ def recipe_of(settings, config):
     if not training.simcut:
         raise click.ClickException("training.simcut must be more than 0.")
     return {
-        "num_heads": encoder.block.num_heads,
+        "num_heads": encoder.block.attention.num_heads,
         "dropout": encoder.block.dropout,
         "layer_norm_epsilon": encoder.block.normalization.epsilon,
         **{name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")},

@@ -115,6 +115,6 @@ def _attention(alignment, config):
     if alignment is None:
         return "."
     layer, head = alignment
-    layers, heads = config.decoder_layers, config.decoder.block.num_heads
+    layers, heads = config.decoder_layers, config.decoder.block.memory_attention.num_heads
     of = "the mean of its heads" if head is None else f"head {head % heads + 1} of {heads}"
     return f"; attention of decoder layer {layer % layers + 1} of {layers}, {of}."

@@ -17,7 +17,7 @@ PLACEHOLDER = "**options: "
 KERAS = "**kwargs: `name`, `dtype` and `trainable` as in every Keras layer."
 
 
-def option(default, description, set_by=None, statistic=False, of=None) -> Any:
+def option(default, description, set_by=None, statistic=False, of=None, short=None) -> Any:
     """Returns a dataclass field with a default and a help text, stored as its metadata `"help"`.
 
     Args:
@@ -28,9 +28,10 @@ def option(default, description, set_by=None, statistic=False, of=None) -> Any:
             setting in a TOML file.
         statistic: Whether trained weights can be used with any value of the option.
         of: The base class of a `Variant`, if the option is one.
+        short: Name of the option where it is given among those of a block. `None`: its own name.
     """
     metadata = {"help": " ".join(description.split()), "set_by": set_by, "statistic": statistic}
-    return dataclasses.field(default=default, metadata={**metadata, "of": of})
+    return dataclasses.field(default=default, metadata={**metadata, "of": of, "short": short})
 
 
 def options_of(*configurations, leave_out=()) -> dict[str, dataclasses.Field]:

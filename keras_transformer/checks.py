@@ -1,10 +1,11 @@
 """Checks of arguments. Every error is one line: the argument, the rule and what was received."""
 
+import functools
 import math
 import numbers
 import typing
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated, Any
 
 from keras_transformer import activations
 
@@ -133,3 +134,10 @@ def fields_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | Non
 def _shown(value):
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+# Types of options.
+Count = Annotated[int, check_count]
+OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
+OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
+Rate = Annotated[float, check_rate]

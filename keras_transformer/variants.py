@@ -182,7 +182,11 @@ def given_options(value: Variant) -> dict[str, Any]:
     if not dataclasses.is_dataclass(value):
         return config
     fields = {field.name: field.default for field in dataclasses.fields(value)}
-    return {key: item for key, item in config.items() if key not in fields or item != fields[key]}
+    return {
+        key: item
+        for key, item in config.items()
+        if key not in fields or (item != fields[key] and short(item) != fields[key])
+    }
 
 
 def plain(value: Any) -> Any:

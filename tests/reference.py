@@ -269,6 +269,7 @@ def attention_of_kind(weights, x, memory, allowed, num_heads, kind=None, causal=
     """Multi-head attention with the score and, for self-attention, the position of a config."""
     if kind is None:
         return multi_head(weights, x, memory, allowed, num_heads)
+    kind = of_block(kind, 0)
     options = {}
     if memory is x:
         options = relation(weights, kind.position, x.shape[1], causal, num_heads)
@@ -411,15 +412,15 @@ def decoder_block(
 
 def of_block(kind, number):
     """Returns a block's settings: no window if it is global, otherwise the local position."""
-    if kind is None:
-        return None
+    if kind is None or isinstance(kind, types.SimpleNamespace):
+        return kind
     is_global = kind.window is None or (kind.global_every and number % kind.global_every == 0)
     position = kind.position if is_global else kind.local_position or kind.position
     return types.SimpleNamespace(
         position=position,
         window=None if is_global else kind.window,
-        groups=kind.block.num_key_value_heads,
-        score=kind.block.score,
+        groups=kind.block.attention.num_key_value_heads,
+        score=kind.block.attention.score,
     )
 
 
@@ -520,7 +521,7 @@ def transformer(weights, config, source, target, record=None):
     record = {} if record is None else record
     source_weights, target_weights, projection = embedding_scopes(weights, config.head.tie)
     options = {
-        "num_heads": config.encoder.block.num_heads,
+        "num_heads": config.encoder.block.attention.num_heads,
         "activation": config.encoder.block.activation,
         "norm": config.encoder.block.norm,
         "final_norm": config.encoder.final_norm,

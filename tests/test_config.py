@@ -7,12 +7,20 @@ import keras
 import pytest
 from support import small_config
 
+import keras_transformer as kt
 from keras_transformer import Transformer, TransformerConfig
-from keras_transformer.config import OldConfigurationError
+from keras_transformer.config import ModelConfig, OldConfigurationError
+from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.rules import OutputRules
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.mixers import AttentionHeads, SelfAttention
 from keras_transformer.models import PRESETS, ClassifierConfig, LanguageModelConfig, SeriesConfig
 from keras_transformer.positions import Sinusoidal
+from keras_transformer.search_settings import SearchSettings
+from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.config import RecurrentConfig
+from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
+from keras_transformer.training.settings.training_sections import TrainingSettings
 
 # Table 3, column "params", in millions. Rows A, D and E give no number: the base model's 65
 # applies.
@@ -90,13 +98,19 @@ def test_every_row_of_table_3_has_a_preset():
 @pytest.mark.parametrize("name", ROWS)
 def test_a_preset_has_the_values_of_its_row(name):
     config = TransformerConfig.preset(name)
-    d_k = config.encoder.block.d_k or config.d_model // config.encoder.block.num_heads
-    d_v = config.encoder.block.d_v or config.d_model // config.encoder.block.num_heads
+    d_k = (
+        config.encoder.block.attention.d_k
+        or config.d_model // config.encoder.block.attention.num_heads
+    )
+    d_v = (
+        config.encoder.block.attention.d_v
+        or config.d_model // config.encoder.block.attention.num_heads
+    )
     row = (
         config.num_layers,
         config.d_model,
         config.encoder.block.d_ff,
-        config.encoder.block.num_heads,
+        config.encoder.block.attention.num_heads,
         d_k,
         d_v,
     )
@@ -116,14 +130,14 @@ def test_a_preset_has_the_values_of_its_row(name):
 def test_students_have_the_sizes_of_marian(name):
     config = TransformerConfig.preset(name)
     sizes = (config.num_layers, config.decoder_layers, config.d_model, config.encoder.block.d_ff)
-    assert (*sizes, config.encoder.block.num_heads) == STUDENTS[name]
+    assert (*sizes, config.encoder.block.attention.num_heads) == STUDENTS[name]
     assert (config.decoder.mixer.kind, config.head.decoder_start) == ("ssru", "zeros")
     assert (config.encoder.block.norm, config.head.tie, config.encoder.block.activation) == (
         "post",
         "all",
         "relu",
     )
-    assert config.encoder.block.attention_bias and config.head.output_bias
+    assert config.encoder.block.mixer.use_bias and config.head.output_bias
     assert config.encoder.position == Sinusoidal("halves", endpoint=True)
 
 
@@ -144,11 +158,22 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
         (SeriesConfig, {"encoder": "lstm", "d_ff": 3}, "`d_ff` .* `SeriesConfig` with encoder='l"),
         (SeriesConfig, {"encoder": "gru", "num_heads": 4}, "`num_heads` has no effect on .*='gru'"),
         (SeriesConfig, {"encoder": "gru_attention", "norm": "pre"}, "`norm` has no effect on a"),
-        (RecurrentConfig, {"num_heads": 4}, "`num_heads` has no effect without a self-attention"),
-        (TransformerConfig, {"decoder": "ssru", "window": 3}, "alone, `encoder={'window': 3}`"),
+        (RecurrentConfig.from_flat, {"num_heads": 4}, "`num_heads` has no effect without a self-"),
         (ClassifierConfig, {"pooler_activation": "relu"}, "has no effect without `pooler`.*'relu'"),
-        (StackConfig, {"mixer": "ssru", "window": 3}, "`window` has no effect on SSRU"),
-        (StackConfig, {"window": 3, "global_every": 1}, "`global_every` must be at least 2"),
+        (StackConfig.from_flat, {"mixer": "ssru", "window": 3}, r"`window` is no option of SSRU"),
+        (StackConfig.from_flat, {"window": 3, "global_every": 1}, "`global_every` must be at"),
+        (
+            LanguageModelConfig,
+            {"mixer": "ssru", "window": 3},
+            "`window` has no .*decoder=SSRU",
+        ),
+        (LanguageModelConfig, {"mixer": "ssru"}, r"`mixer` of the decoder must be self-attention"),
+        (ClassifierConfig, {"mixer": "ssru"}, r"`mixer` of the encoder must be self-attention"),
+        (
+            ClassifierConfig,
+            {"mixer": SelfAttention(num_heads=4), "num_heads": 2},
+            r"`num_heads` is no option of SelfAttention\(num_heads=4\), or has another value there",
+        ),
         (
             TransformerConfig,
             {"num_decoder_layers": 3, "decoder": {"num_layers": 2}},
@@ -337,3 +362,36 @@ def test_options_of_another_version_are_named_in_one_line():
         OldConfigurationError, match=r"options of another version, rotary_base: tra"
     ):
         TransformerConfig.from_dict(fields)
+
+
+# Options that several classes declare, and why.
+DECLARED_AGAIN = {
+    # Layers of another kind, with other ranges and meanings.
+    **dict.fromkeys(["num_layers", "d_model", "max_length", "dropout", "normalization"], "LSTM"),
+    # A subclass has another default or other choices.
+    **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
+    "seed": "one of a training, one of outputs that are drawn",
+}
+
+
+def test_no_option_of_a_model_or_a_search_is_declared_twice():
+    """Settings of training and optimizer have names of their own as well."""
+    for task in TASKS.values():
+        assert issubclass(task.config_class, ModelConfig)
+    classes = [AttentionHeads, SelfAttention, OutputRules, *all_subclasses(PartConfig)]
+    searches = {kt.Beam, kt.decoding.BestPath, kt.Greedy, kt.decoding.Sample}
+    assert searches <= all_subclasses(SearchSettings)
+    classes += [*all_subclasses(SearchSettings), TrainingSettings, OptimizerSettings]
+    places = {}
+    for owner in classes:
+        if owner.__module__.startswith("keras_transformer."):
+            for name, kind in vars(owner).get("__annotations__", {}).items():
+                if "ClassVar" not in str(kind):
+                    places.setdefault(name, set()).add(owner.__name__)
+    assert {*places} > {"num_heads", "window", "mixer", "size", "banned_ids", "updates", "pooling"}
+    twice = {name: owners for name, owners in places.items() if len(owners) > 1}
+    assert twice.keys() == DECLARED_AGAIN.keys(), twice
+
+
+def all_subclasses(base):
+    return {*base.__subclasses__()}.union(*map(all_subclasses, base.__subclasses__()))

@@ -46,7 +46,7 @@ EXPRESSED = {
     *("dropout", "attention_dropout", "activation_dropout"),  # only in training
     *("activation", "feed_forward"),
     *("norm", "normalization"),
-    *("attention_bias", "attention_key_bias", "attention_output_bias", "query_key_norm"),
+    *("attention_bias", "query_key_norm"),
 }
 
 
@@ -57,10 +57,10 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         stack: The `StackConfig`.
         is_decoder: Whether it is a decoder, which has more options than an encoder.
     """
-    block, position = stack.block, stack.position
+    block, position, heads = stack.block, stack.position, stack.block.attention
     options = {
         "num_layers": stack.num_layers,
-        "num_heads": block.num_heads,
+        "num_heads": heads.num_heads,
         "pre_norm": block.is_pre_norm,
         "no_final_norm": not stack.has_final_norm,
         "activation": _activation(block.activation),
@@ -69,11 +69,11 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
         "rms_norm": isinstance(block.normalization, RMSNorm),
         "relative_position": isinstance(position, Relative),
         "relative_attention_bias": isinstance(position, T5Bias),
-        "qk_norm": isinstance(block.query_key_norm, RMSNorm),
+        "qk_norm": isinstance(heads.query_key_norm, RMSNorm),
     }
     if _shares_keys(block):
         d_k, d_v = stack.head_sizes
-        options |= {"num_heads_kv": block.num_key_value_heads, "head_dim": max(d_k, d_v)}
+        options |= {"num_heads_kv": heads.num_key_value_heads, "head_dim": max(d_k, d_v)}
     if isinstance(position, Rotary):
         options["rotary_dim"] = stack.head_sizes[0]
         options["rotary_interleave"] = False
@@ -112,7 +112,7 @@ def check_expressible(config, origin=None) -> None:
     if getattr(config.input, "embedding_size", None) is not None:
         reasons.append("embeddings with a width of their own (`embedding_size`)")
     both = config.encoder is not None and config.decoder is not None
-    if both and config.decoder.block.query_key_norm is not None:
+    if both and config.decoder.block.attention.query_key_norm is not None:
         reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
     if len({norm.epsilon for norm in _norms(config) if isinstance(norm, NORMS)}) > 1:
         reasons.append("normalisations that differ in `epsilon`")
@@ -128,18 +128,18 @@ def _reasons(stack):
     """Returns names of what CTranslate2 cannot express in a stack, a list."""
     if stack.has_state:
         return [f"a decoder of {type(stack.mixer).__name__}s"]
-    block, position = stack.block, stack.position
+    block, position, heads = stack.block, stack.position, stack.block.attention
     _activation(block.activation)
-    general, sizes = isinstance(block.score, General), {*stack.head_sizes}
-    normed = block.query_key_norm is not None
+    general, sizes = isinstance(heads.score, General), {*stack.head_sizes}
+    normed = heads.query_key_norm is not None
     reasons = {
         f"{position} positions": not _is_known(position),
         "yarn's scaling of rotary positions": _has_yarn(position),
-        f"{block.score.kind} scores": type(block.score) not in PRODUCTS,
+        f"{heads.score.kind} scores": type(heads.score) not in PRODUCTS,
         "general scores of rotary positions": general and isinstance(position, Rotary),
         "general scores of normalised queries (`query_key_norm`)": general and normed,
         "normalised heads of two sizes (`query_key_norm`)": normed and len(sizes) > 1,
-        "layer normalisation of queries and keys": isinstance(block.query_key_norm, LayerNorm),
+        "layer normalisation of queries and keys": isinstance(heads.query_key_norm, LayerNorm),
         f"{block.normalization} as a normalisation": not isinstance(block.normalization, NORMS),
         f"{block.feed_forward} as a feed-forward network": not isinstance(
             block.feed_forward, Plain | Gated
@@ -152,20 +152,20 @@ def _reasons(stack):
     others = [
         f"`{name}`"
         for name, field in stack.options().items()
-        if name not in EXPRESSED and values[name] != field.default
+        if name not in EXPRESSED and values.get(name, field.default) != field.default
     ]
     return [*(name for name, is_there in reasons.items() if is_there), *others]
 
 
 def _shares_keys(block):
-    return block.num_key_value_heads not in (None, block.num_heads)
+    return block.attention.groups != block.attention.num_heads
 
 
 def _norms(config):
     """Yields the normalisations of a model."""
     for stack in config.stacks:
         yield stack.block.normalization
-        yield stack.block.query_key_norm
+        yield stack.block.attention.query_key_norm
 
 
 def _is_known(position):

@@ -40,7 +40,7 @@ def from_config(config, sizes) -> dict[str, Any]:
         "tied-embeddings-all": config.head.tie == "all",
         "tied-embeddings-src": False,
         "output-omit-bias": False,
-        "transformer-heads": config.encoder.block.num_heads,
+        "transformer-heads": config.encoder.block.attention.num_heads,
         "transformer-dim-ffn": config.encoder.block.d_ff,
         "transformer-decoder-dim-ffn": 0,
         "transformer-ffn-activation": to_marian[config.encoder.block.activation],
@@ -93,14 +93,18 @@ def unexpressed(config) -> tuple[str, str] | None:
         "embedding_norm": False,
         "final_norm": None,
         "num_key_value_heads": None,
-        "attention_key_bias": None,
-        "attention_output_bias": None,
         "window": None,
     }
     flat = config.to_flat()
     for name, value in wanted.items():
         if flat.get(name, "different") != value:  # in encoder and decoder
             return name, repr(value)
+    for stack in config.stacks:
+        if not isinstance(stack.block.attention.use_bias, bool):
+            return "attention_bias", "True or False"
+    block = config.decoder.block
+    if block.attention is block.mixer and block.cross_attention is not None:
+        return "cross_attention", "None"
     if config.decoder.mixer.kind not in OURS.values():
         return "mixer", " or ".join(map(repr, OURS.values()))
     for stack in config.stacks:

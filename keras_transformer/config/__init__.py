@@ -1,6 +1,6 @@
 """Configurations of models, composed of parts, with a preset for every row of Table 3."""
 
-from keras_transformer.config.block import BlockConfig, head_sizes
+from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.presets import PRESETS
@@ -14,5 +14,4 @@ __all__ = [
     "OldConfigurationError",
     "StackConfig",
     "TransformerConfig",
-    "head_sizes",
 ]

@@ -1,70 +1,23 @@
-"""`BlockConfig`, the configuration of a block, and the types of its options."""
+"""`BlockConfig`, the configuration of a block."""
 
 import dataclasses
-import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import (
-    check_activation,
-    check_count,
-    check_flag,
-    check_rate,
-)
+from keras_transformer.checks import Count, Rate, check_activation
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.feed_forwards import Network
+from keras_transformer.mixers import (
+    AttentionHeads,
+    CrossAttention,
+    Mixer,
+    SelfAttention,
+    completed,
+    shared_options,
+    short_options,
+)
 from keras_transformer.norms import Norm
-from keras_transformer.scores import AttentionScore
-
-Count = Annotated[int, check_count]
-OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
-OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
-Rate = Annotated[float, check_rate]
-
-# The linear projections of attention, in the order of section 3.2.2.
-PROJECTIONS = ("query", "key", "value", "output")
-
-
-def head_sizes(d_model, num_heads, d_k=None, d_v=None) -> tuple[int, int]:
-    """Returns d_k and d_v, which default to `d_model / num_heads`.
-
-    Raises:
-        ValueError: If a default is needed and `d_model` is not divisible by `num_heads`.
-    """
-    if d_model % num_heads and (d_k is None or d_v is None):
-        raise ValueError(
-            "`d_model` must be divisible by `num_heads`, so that every head has the same "
-            "size, unless `d_k` and `d_v` are given. "
-            f"Received: d_model={d_model}, num_heads={num_heads}."
-        )
-    return d_k or d_model // num_heads, d_v or d_model // num_heads
-
-
-def check_groups(num_heads, num_key_value_heads, is_product) -> None:
-    """Checks the number of key and value heads.
-
-    Args:
-        num_heads: Number of heads.
-        num_key_value_heads: Number of key and value heads. `None`: `num_heads`.
-        is_product: Whether the score is a product of query and key.
-
-    Raises:
-        ValueError: If groups of heads would differ in size, or the score has weights for each key
-            head.
-    """
-    if num_key_value_heads in (None, num_heads):
-        return
-    if num_heads % num_key_value_heads:
-        raise ValueError(
-            "`num_heads` must be divisible by `num_key_value_heads`, so that each is shared by the "
-            f"same number of heads. Received: num_heads={num_heads}, "
-            f"num_key_value_heads={num_key_value_heads}."
-        )
-    if not is_product:
-        raise ValueError(
-            "`num_key_value_heads` must be None with an additive score, which has weights for "
-            f"each key head. Received: num_key_value_heads={num_key_value_heads}."
-        )
+from keras_transformer.variants import kind_of
 
 
 @documented
@@ -82,25 +35,27 @@ class BlockConfig(PartConfig):
         ValueError: If a value is out of range.
     """
 
-    num_heads: Count = option(8, "Number of attention heads.")
-    num_key_value_heads: OptionalCount = option(
+    mixer: Mixer = option(
+        "self_attention",
+        """Sublayer of a block that reads the other positions: `"self_attention"` as in the paper,
+        or, in decoders, `"ssru"`, a causal recurrence with a state of fixed size (Kim et al.,
+        2019), with which `position` must be one that is added to the embedding, or `"none"`; or a
+        table with such a `kind` and its options, such as `{ num_heads = 8, window = 64 }`. Options
+        of self-attention may also be given without the table. In Python also a `Mixer`, which may
+        be one of your own.""",
+        of=Mixer,
+    )
+    cross_attention: CrossAttention | None = option(
         None,
-        """Number of key and value heads, each shared by `num_heads / num_key_value_heads`
-        consecutive attention heads (Ainslie et al., 2023), as in Llama: the key/value cache is
-        smaller by this factor. `None`: `num_heads`.""",
+        """Attention to the output of the encoder: a table of options that differ from those of
+        self-attention, such as `{ num_heads = 4 }`. `None`: the same options.""",
+        of=CrossAttention,
     )
     d_ff: Count = option(2048, "Width inside the feed-forward network, in features.")
-    d_k: OptionalCount = option(
-        None, "Width of a query or key head. `None`: `d_model / num_heads`."
-    )
-    d_v: OptionalCount = option(None, "Width of a value head. `None`: `d_model / num_heads`.")
     dropout: Rate = option(
         0.1,
         """Dropout rate on the output of each sublayer, and on the sum of embedding and position
         (section 5.4).""",
-    )
-    attention_dropout: Rate = option(
-        0.0, "Dropout rate on the attention weights. The paper does not mention it."
     )
     activation_dropout: Rate = option(
         0.0, "Dropout rate inside the feed-forward network. The paper does not mention it."
@@ -132,39 +87,6 @@ class BlockConfig(PartConfig):
         your own.""",
         of=Norm,
     )
-    attention_bias: bool = option(
-        False,
-        "Adds a bias to the four projections of attention. In the paper they have none.",
-    )
-    attention_key_bias: OptionalFlag = option(
-        None,
-        """Adds a bias to the key projection of attention; false in Whisper. `None`: the value of
-        `attention_bias`.""",
-    )
-    attention_output_bias: OptionalFlag = option(
-        None,
-        """Adds a bias to the output projection of attention; false in Qwen2. `None`: the value of
-        `attention_bias`.""",
-    )
-    query_key_norm: Norm | None = option(
-        None,
-        """Normalises each query and key head before positions rotate it, with learned factors that
-        all heads share: `"rms"`, as in Qwen3, `"layer"` (Henry et al., 2020), or a table, as for
-        `normalization`. `None`: heads are not normalised.""",
-        of=Norm,
-    )
-    score: AttentionScore = option(
-        "scaled_dot_product",
-        """Scoring function of attention: `"scaled_dot_product"` (Eq. 1), `"dot_product"`, which is
-        not divided by `sqrt(d_k)`, `"general"`, with a matrix between query and key (Luong et al.,
-        2015), or `"additive"`, a network with one hidden layer (Bahdanau et al., 2015), which is
-        slower. In Python also an `AttentionScore`, which may be one of your own.""",
-        of=AttentionScore,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_groups(self.num_heads, self.num_key_value_heads, self.score.is_product)
 
     @property
     def is_pre_norm(self) -> bool:
@@ -172,11 +94,69 @@ class BlockConfig(PartConfig):
         return self.norm == "pre"
 
     @property
-    def biased_projections(self) -> tuple[str, ...]:
-        """Names of the projections with a bias, from `PROJECTIONS`."""
-        given = {"key": self.attention_key_bias, "output": self.attention_output_bias}
-        return tuple(
-            name
-            for name in PROJECTIONS
-            if (self.attention_bias if given.get(name) is None else given[name])
-        )
+    def attention(self) -> AttentionHeads:
+        """Heads of self-attention or, with another mixer, of cross-attention."""
+        if isinstance(self.mixer, AttentionHeads):
+            return self.mixer
+        return self.cross_attention or CrossAttention()
+
+    @property
+    def memory_attention(self) -> CrossAttention:
+        """The cross-attention of a decoder."""
+        return self.cross_attention or CrossAttention(**shared_options(self.attention))
+
+    def with_options(self, **options: Any) -> "BlockConfig":
+        """Returns the configuration with other options, also those of its attention.
+
+        Options of attention are those of self-attention or, with another mixer, of the decoder's
+        cross-attention. A mixer that is an object is not changed; a name or a table is completed,
+        and options in a table have precedence.
+
+        Args:
+            **options: Options by name.
+
+        Raises:
+            ValueError: If no attention has one of the options.
+        """
+        names = {*short_options(SelfAttention)} & {*options}
+        shorts = {name: options.pop(name) for name in names}
+        mixer = completed(self.mixer, options.pop("mixer", None), shorts)
+        given = options.pop("cross_attention", self.cross_attention)
+        cross = given
+        if isinstance(given, dict) or (shorts and not isinstance(mixer, AttentionHeads)):
+            base = self.cross_attention or CrossAttention(**shared_options(mixer))
+            cross = completed(base, given if isinstance(given, dict) else None, shorts)
+        for name, value in shorts.items():
+            if not any(_has(attention, name, value) for attention in (mixer, cross)):
+                raise ValueError(
+                    f"`{name}` is no option of {mixer!r}, or has another value there. "
+                    f"Received: {name}={value!r}."
+                )
+        if cross == CrossAttention(**shared_options(mixer)):
+            cross = None
+        return dataclasses.replace(self, mixer=mixer, cross_attention=cross, **options)
+
+    def to_flat(self) -> dict[str, Any]:
+        """Returns the options by name, those of its attention among them.
+
+        `mixer` is a name if its options are among them, otherwise the object.
+        """
+        flat, own = super().to_flat(), type(self.mixer) is SelfAttention
+        attention = self.attention
+        if own:
+            flat["mixer"] = kind_of(self.mixer)
+        elif attention is not self.mixer:
+            del flat["cross_attention"]
+        shorts = short_options(type(attention))
+        return {**flat, **{name: getattr(attention, f.name) for name, f in shorts.items()}}
+
+
+def _has(attention, name, value):
+    """Returns whether an attention has this value of an option of a block."""
+    field = short_options(type(attention)).get(name)
+    if field is None:
+        return False
+    base, own = field.metadata["of"], getattr(attention, field.name)
+    if base is not None and value is not None:
+        value = base.make(value, name)
+    return own == value or name == "attention_bias"

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.config.block import OptionalCount
+from keras_transformer.checks import OptionalCount
 from keras_transformer.config.vocabulary import VocabularyOptions
 
 # Options that only a text that is read has, not one that is generated.

@@ -16,6 +16,8 @@ from keras_transformer.config.parts import (
 )
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.vocabulary import VocabularyOptions
+from keras_transformer.mixers import SelfAttention, short_options
+from keras_transformer.variants import Variant, kind_of
 
 Config = TypeVar("Config", bound="ModelConfig")
 
@@ -96,6 +98,13 @@ class ModelConfig:
                 "`d_model` must be the same in encoder and decoder. Received: "
                 f"{self.encoder.d_model} and {self.decoder.d_model}."
             )
+        for name, part in self.description.items():
+            stack = getattr(self, name)
+            if name in STACKS and part.kind != "mixer" and stack.has_blocks and stack.has_state:
+                raise ValueError(
+                    f"`mixer` of the {name} must be self-attention. "
+                    f"Received: mixer={stack.mixer!r}."
+                )
         for part in (self.input, self.head):
             part.check_with(self)
 
@@ -147,6 +156,8 @@ class ModelConfig:
             part = cls.description[stack]
             fields[stack] = part.begin(PRESETS[name][stack])[1] | part.begin(changes[stack])[1]
         unused = cls.without_effect(fields) - changes.keys()
+        if isinstance(changes.get("mixer"), Variant):  # an object has its own options
+            unused |= {*short_options(type(changes["mixer"]))} - changes.keys()
         return cls(**{key: value for key, value in fields.items() if key not in unused})
 
     @classmethod
@@ -178,9 +189,11 @@ class ModelConfig:
         flat, seen = {}, {}
         for name, part in self.description.items():
             for key in (*part.options(getattr(self, name)), *filter(None, [part.kind])):
-                value = flats[name].get(key)
-                if key == part.kind:
-                    if value is not None:  # a stack of blocks has none
+                if key not in flats[name]:
+                    continue
+                value = flats[name][key]
+                if key in ("mixer", "cross_attention", part.kind):
+                    if value not in (None, kind_of(SelfAttention())):  # the default
                         flat.setdefault(name, {})[key] = value
                 elif seen.setdefault(key, value) == value:
                     flat[key] = value

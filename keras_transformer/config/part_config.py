@@ -43,6 +43,10 @@ class PartConfig:
         """Returns the configuration with these options."""
         return cls(**options)
 
+    def with_options(self: Part, **options: Any) -> Part:
+        """Returns the configuration with other values of some options."""
+        return type(self).from_flat(**{**self.to_flat(), **options})
+
     def to_flat(self) -> dict[str, Any]:
         """Returns the options by name: plain values, positions and scores."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}

@@ -33,8 +33,21 @@ class Part:
             base: The configuration that the options change. `None`: the default.
         """
         options = (self.default if base is None else base).options()
-        left_out = (*self.leave_out, self.kind)
+        left_out = self.leave_out
+        if self.kind not in self.default.options():
+            left_out = (*left_out, self.kind)
         return {name: field for name, field in options.items() if name not in left_out}
+
+    def resolved(self, base, table, flat) -> Any:
+        """Returns a configuration with the mixer that is given, on which the options depend.
+
+        Args:
+            base, table: The result of `begin`.
+            flat: The options of all parts.
+        """
+        given = {**flat, **table}
+        has_mixer = "mixer" in given and "mixer" in self.options(base)
+        return base.with_options(mixer=given["mixer"]) if has_mixer else base
 
     def kind_option(self) -> dataclasses.Field | None:
         """Returns the field of the option for which a string is short, or `None`."""
@@ -64,7 +77,10 @@ def known_options(description) -> dict[str, dataclasses.Field]:
 
 def effective_options(description, given) -> set[str]:
     """Returns the names of the flat options that have an effect, given the options of parts."""
-    bases = {name: part.begin(given.get(name))[0] for name, part in description.items()}
+    bases = {
+        name: part.resolved(*part.begin(given.get(name)), given)
+        for name, part in description.items()
+    }
     return {key for name, part in description.items() for key in part.options(bases[name])}
 
 
@@ -90,14 +106,18 @@ def distribute(description, aliases, values, owner) -> dict[str, Any]:
                 f"`{alias}` and `{key}` of the {name} must be the same. "
                 f"Received: {value} and {begun[name][1][key]}."
             )
-    _refuse_unknown(description, begun, {**flat, **given}, owner, aliases)
-    _refuse_without_effect(description, begun, flat, owner)
+    resolved = {
+        name: (part.resolved(*begun[name], flat), begun[name][1])
+        for name, part in description.items()
+    }
+    _refuse_unknown(description, resolved, {**flat, **given}, owner, aliases)
+    _refuse_without_effect(description, resolved, flat, owner)
     parts = {}
     for name, part in description.items():
         base, table = begun[name]
-        own = {key: flat[key] for key in part.options(base) if key in flat}
+        own = {key: flat[key] for key in part.options(resolved[name][0]) if key in flat}
         # An option given for this part overrides the flat option.
-        parts[name] = type(base).from_flat(**{**base.to_flat(), **own, **table})
+        parts[name] = base.with_options(**{**own, **table})
     return parts
 
 
@@ -119,10 +139,10 @@ def _refuse_without_effect(description, begun, flat, owner):
     """Raises `ValueError` for options without effect on the given parts, unless at the default."""
     known = known_options(description)
     effective = {key for name, part in description.items() for key in part.options(begun[name][0])}
+    bases = {name: begun[name][0] for name in STACKS if name in begun}
     kinds = [
-        f"{name}={getattr(base, description[name].kind)!r}"
-        for name, (base, _) in begun.items()
-        if hasattr(base, description[name].kind or "")
+        f"{name}={getattr(base, 'mixer' if base.has_blocks else description[name].kind)!r}"
+        for name, base in bases.items()
     ]
     for key, value in flat.items():
         if key not in effective and value != known[key].default:

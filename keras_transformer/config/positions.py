@@ -17,10 +17,10 @@ def check_positions(stack: Any) -> None:
             f" positions act in self-attention themselves. Received: attention_position="
             f"{stack.attention_position!r}, position={stack.position!r}."
         )
-    for position in {stack.position, stack.acting_position, stack.local_position} - {None}:
-        position.check_stack(stack)
     if stack.has_state:
         _check_state(stack)
+    for position in {stack.position, stack.acting_position, stack.local_position} - {None}:
+        position.check_stack(stack)
     has_position = stack.position.embeds or stack.position.attends
     if stack.hides_start and has_position and not stack.position.is_relative:
         raise ValueError(
@@ -50,10 +50,4 @@ def _check_state(stack):
         raise ValueError(
             f"`attends_to_start` must be true with {stack.mixer!r}, which is no self-attention. "
             "Received: attends_to_start=False."
-        )
-    if stack.window is not None:
-        raise ValueError(
-            f"`window` has no effect on {stack.mixer!r}, which is no self-attention. Set it for "
-            f"the encoder alone, `encoder={{'window': {stack.window}}}`. "
-            f"Received: window={stack.window}."
         )

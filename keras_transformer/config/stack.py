@@ -4,17 +4,12 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.config.block import (
-    BlockConfig,
-    Count,
-    OptionalCount,
-    OptionalFlag,
-    head_sizes,
-)
+from keras_transformer.checks import Count, OptionalCount, OptionalFlag
+from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.positions import check_positions
-from keras_transformer.mixers import Mixer
+from keras_transformer.mixers import AttentionHeads, Mixer, SelfAttention, short_options
 from keras_transformer.positions import Position
 from keras_transformer.positions.position import acting
 
@@ -37,7 +32,7 @@ class StackConfig(PartConfig):
     Example:
         >>> from keras_transformer.config.stack import StackConfig
         >>> config = StackConfig.from_flat(num_layers=2, d_model=64, num_heads=4, norm="pre")
-        >>> config.num_layers, config.block.num_heads, config.has_final_norm
+        >>> config.num_layers, config.block.mixer.num_heads, config.has_final_norm
         (2, 4, True)
     """
 
@@ -78,11 +73,6 @@ class StackConfig(PartConfig):
         other blocks.""",
         of=Position,
     )
-    window: OptionalCount = option(
-        None,
-        """Largest distance between a query and a key, before or after it, in local self-attention.
-        `None`: self-attention is global in all blocks.""",
-    )
     global_every: OptionalCount = option(
         None,
         """Interval of the blocks whose self-attention is global in spite of `window`, beginning
@@ -99,14 +89,6 @@ class StackConfig(PartConfig):
         None,
         """Normalises the input of the first block's self-attention, with `norm="pre"`; false in
         ModernBERT, where `embedding_norm` does that already. `None`: true.""",
-    )
-    mixer: Mixer = option(
-        "self_attention",
-        """Sublayer of a block that reads the other positions: `"self_attention"` as in the paper,
-        or `"ssru"`, a causal recurrence with a state of fixed size (Kim et al., 2019), with which
-        `position` must be one that is added to the embedding, or `"none"`; or a table with such a
-        `kind` and its options. In Python also a `Mixer`, which may be one of your own.""",
-        of=Mixer,
     )
     block: BlockConfig = BlockConfig()
 
@@ -125,12 +107,15 @@ class StackConfig(PartConfig):
         Args:
             **options: Options of `StackConfig` and `BlockConfig`, by name.
         """
-        stack_options = {key: value for key, value in options.items() if key in OPTIONS_OF_STACK}
-        block_options = {key: value for key, value in options.items() if key not in stack_options}
-        return cls(**stack_options, block=BlockConfig(**block_options))
+        return cls().with_options(**options)
+
+    def with_options(self, **options: Any) -> "StackConfig":  # noqa: D102
+        own = {key: options.pop(key) for key in OPTIONS_OF_STACK if key in options}
+        return dataclasses.replace(self, block=self.block.with_options(**options), **own)
 
     def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
-        return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK}
+        attention = short_options(type(self.block.attention))
+        return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK, **attention}
 
     def to_flat(self) -> dict[str, Any]:  # noqa: D102
         options = super().to_flat()
@@ -149,9 +134,10 @@ class StackConfig(PartConfig):
         is_global = self.global_every is not None and number % self.global_every == 0
         return self.window is not None and not is_global
 
-    def window_of(self, number: int) -> int | None:
-        """Returns the window of block `number`, counted from 0; `None` if it is global."""
-        return self.window if self.is_local(number) else None
+    def mixer_of(self, number: int) -> Mixer:
+        """Returns the mixer of block `number`, counted from 0: without a window if it is global."""
+        is_global = self.window is not None and not self.is_local(number)
+        return dataclasses.replace(self.mixer, window=None) if is_global else self.mixer
 
     def position_of(self, number: int) -> Position:
         """Returns the `Position` of the self-attention of block `number`, counted from 0."""
@@ -173,8 +159,17 @@ class StackConfig(PartConfig):
     @property
     def head_sizes(self) -> tuple[int, int]:
         """Widths of query and key heads, and of value heads."""
-        block = self.block
-        return head_sizes(self.d_model, block.num_heads, block.d_k, block.d_v)
+        return self.block.attention.head_sizes(self.d_model)
+
+    @property
+    def mixer(self) -> Mixer:
+        """What reads the other positions in each block."""
+        return self.block.mixer
+
+    @property
+    def window(self) -> int | None:
+        """Window of local self-attention, see `SelfAttention`; `None` without."""
+        return self.mixer.window if isinstance(self.mixer, SelfAttention) else None
 
     @property
     def dropout(self) -> float:
@@ -213,7 +208,9 @@ def check_stack(stack) -> None:
         ValueError: If options contradict each other or have no effect.
     """
     if stack.d_model is not None:
-        stack.head_sizes  # noqa: B018  (raises if the heads do not divide the width)
+        for attention in (stack.block.mixer, stack.block.cross_attention):
+            if isinstance(attention, AttentionHeads):
+                attention.head_sizes(stack.d_model)  # raises if the heads do not divide the width
     check_positions(stack)
     _check_local(stack)
     if stack.first_norm is not None and not stack.block.is_pre_norm:
@@ -237,5 +234,5 @@ def _check_local(stack):
 
 
 # The encoder of most models, and the decoder that reads its output.
-ENCODER = Part(StackConfig(), leave_out=("mixer", "attends_to_start"))
+ENCODER = Part(StackConfig(), leave_out=("cross_attention", "attends_to_start"))
 DECODER = Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",))

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, ClassVar, Literal, TypeVar
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.config.block import OptionalCount
+from keras_transformer.checks import OptionalCount
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.rules import OutputRules
 

@@ -26,7 +26,7 @@ class TransformerConfig(ModelConfig):
     Example:
         >>> from keras_transformer import TransformerConfig
         >>> big = TransformerConfig.preset("big", vocab_size=37000)
-        >>> big.d_model, big.encoder.block.num_heads, big.encoder.dropout
+        >>> big.d_model, big.encoder.block.attention.num_heads, big.encoder.dropout
         (1024, 16, 0.3)
         >>> config = TransformerConfig(position="rotary", decoder={"position": "alibi"})
         >>> config.encoder.position, config.decoder.position

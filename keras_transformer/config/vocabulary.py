@@ -5,8 +5,7 @@ import functools
 from typing import Annotated, Any
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import check_positive, is_integer
-from keras_transformer.config.block import Count
+from keras_transformer.checks import Count, check_positive, is_integer
 from keras_transformer.config.part_config import PartConfig
 
 OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]

@@ -179,15 +179,13 @@ def check_alignment(alignment, config) -> None:
     """
     if alignment is None:
         return
-    layers = config.decoder_layers
+    layers, heads = config.decoder_layers, config.decoder.block.memory_attention.num_heads
     is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     layer, head = alignment if is_pair else (None, None)
-    if not _is_index(layer, layers) or not (
-        head is None or _is_index(head, config.decoder.block.num_heads)
-    ):
+    if not _is_index(layer, layers) or not (head is None or _is_index(head, heads)):
         raise ValueError(
             "`alignment` must be a pair of a decoder layer and a head, or None for the mean of its "
-            f"heads. There are {layers} layers and {config.decoder.block.num_heads} heads. "
+            f"heads. There are {layers} layers and {heads} heads. "
             f"Received: alignment={alignment!r}."
         )
 

@@ -9,6 +9,7 @@ from ..feed_forwards import (
 from ..mixers import (
     Mixer as Mixer,
     SSRU as SSRU,
+    CrossAttention as CrossAttention,
     SelfAttention as SelfAttention,
 )
 from ..norms import (

@@ -1,6 +1,5 @@
 """Multi-head self-attention (section 3.2.3, second and third item)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -8,42 +7,31 @@ import numpy as np
 from keras import ops
 
 from keras_transformer import positions
-from keras_transformer.checks import check_count, check_flag, is_integer
+from keras_transformer.arguments import options_of, with_options
+from keras_transformer.checks import check_flag, is_integer
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
-from keras_transformer.norms import Norm
-from keras_transformer.scores import AttentionScore
+from keras_transformer.mixers import SelfAttention
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_options(options_of(SelfAttention))
 class MultiHeadSelfAttention(MultiHeadAttention):
     """Multi-head self-attention, bidirectional or causal.
 
     Args:
-        num_heads: Number of heads H.
-        d_k: Width of a query or key head. `None`: `d_model / num_heads`.
-        d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Dropout rate on the attention weights.
-        use_bias: Whether the projections have a bias, or a list of the projections that have one:
-            `"query"`, `"key"`, `"value"`, `"output"`.
+        num_heads: Number of heads H; or a `SelfAttention` with all options.
         causal: Whether each position may attend only to itself and earlier positions.
         position: A position encoding for attention, or its name: a `Position` that rotates query
             and key heads (`Rotary()`), adds to the scores (`Alibi()`), or adds to keys and values
             (`Relative()`). `None`: attention does not depend on positions.
-        score: Scoring function: an `AttentionScore`, such as `Additive()`, or its name.
-        num_key_value_heads: Number of key and value heads G, each shared by H / G consecutive query
-            heads (Ainslie et al., 2023). `None`: H.
-        window: Largest distance between a query and a key that it attends to (Beltagy et al.,
-            2020). `None`: unlimited.
-        query_key_norm: Normalisation of each query and key head, before `position` rotates it
-            (Henry et al., 2020): a `Norm`, such as `RMSNorm()`, or its name. `None`: heads are not
-            normalised.
         hides_start: Whether only the first position attends to itself, so that a token that begins
             a text has no effect on later ones. Only for causal attention.
-        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+        **options: The options of `SelfAttention`, and `name`, `dtype` and `trainable` as in every
+            Keras layer.
 
     Call arguments:
         x: `[B, T, D]`, floating.
@@ -71,33 +59,25 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     Reference: Vaswani et al. (2017), section 3.2.3, second and third item.
     """
 
+    options_class = SelfAttention
+
     def __init__(
         self,
-        num_heads: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool | Sequence[str] = False,
+        num_heads: int | SelfAttention,
         causal: bool = False,
         position: positions.Position | str | dict[str, Any] | None = None,
-        score: AttentionScore | str = "scaled_dot_product",
-        num_key_value_heads: int | None = None,
-        window: int | None = None,
-        query_key_norm: Norm | str | dict[str, Any] | None = None,
         hides_start: bool = False,
-        **kwargs: Any,
+        **options: Any,
     ):
-        own = (num_heads, d_k, d_v, dropout, use_bias, score, num_key_value_heads)
-        super().__init__(*own, query_key_norm, **kwargs)
+        super().__init__(num_heads, **options)
         check_flag("causal", causal)
-        check_count("window", window, optional=True)
         check_flag("hides_start", hides_start)
         if hides_start and not causal:
             raise ValueError(
                 "`hides_start` must be false unless attention is causal. "
                 f"Received: hides_start={hides_start}, causal={causal}."
             )
-        self.causal, self.window, self.hides_start = causal, window, hides_start
+        self.causal, self.window, self.hides_start = causal, self.options.window, hides_start
         self.position = positions.for_attention("none" if position is None else position)
 
     def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
@@ -294,7 +274,6 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             **super().get_config(),
             "causal": self.causal,
             "position": position,
-            "window": self.window,
             "hides_start": self.hides_start,
         }
 

@@ -1,29 +1,25 @@
 """Multi-head cross-attention (section 3.2.3, first item)."""
 
+from typing import Any
+
 import keras
 
+from keras_transformer.arguments import options_of, with_options
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.mixers import CrossAttention
 from keras_transformer.tensors import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
+@with_options(options_of(CrossAttention))
 class MultiHeadCrossAttention(MultiHeadAttention):
     """Multi-head cross-attention: queries from one sequence, keys and values from another.
 
     Args:
-        num_heads: Number of heads H.
-        d_k: Width of a query or key head. `None`: `d_model / num_heads`.
-        d_v: Width of a value head. `None`: `d_model / num_heads`.
-        dropout: Dropout rate on the attention weights.
-        use_bias: Whether the projections have a bias, or a list of the projections that have one:
-            `"query"`, `"key"`, `"value"`, `"output"`.
-        score: Scoring function: an `AttentionScore`, such as `Additive()`, or its name.
-        num_key_value_heads: Number of key and value heads G, each shared by H / G consecutive query
-            heads (Ainslie et al., 2023). `None`: H.
-        query_key_norm: Normalisation of each query and key head (Henry et al., 2020): a `Norm`,
-            such as `RMSNorm()`, or its name. `None`: heads are not normalised.
-        **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
+        num_heads: Number of heads H; or a `CrossAttention` with all options.
+        **options: The options of `CrossAttention`, and `name`, `dtype` and `trainable` as in every
+            Keras layer.
 
     Call arguments:
         x: The sequence that attends, `[B, T, D]`, floating.
@@ -56,8 +52,12 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """
 
+    options_class = CrossAttention
     keys_of = {"allowed": "memory", "mask": "x", "memory_mask": "memory"}
     without_memory = "`MultiHeadSelfAttention`"
+
+    def __init__(self, num_heads: int | CrossAttention, **options: Any):
+        super().__init__(num_heads, **options)
 
     def build(
         self,

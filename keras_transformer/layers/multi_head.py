@@ -1,18 +1,16 @@
 """Base class of multi-head attention: four projections around Eq. 1 (section 3.2.2)."""
 
-from collections.abc import Sequence
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import keras
 from keras import ops
 
-from keras_transformer.checks import check_count, check_rate
-from keras_transformer.config.block import PROJECTIONS, check_groups, head_sizes
+from keras_transformer.arguments import options_of
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.dot_product import attend, attend_with_weights, by_group
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.norms import Norm
-from keras_transformer.scores import AttentionScore
+from keras_transformer.mixers import AttentionHeads
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import plain
 
@@ -23,45 +21,34 @@ class MultiHeadAttention(AttendingLayer):
     `MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O` with
     `head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)`.
 
+    Attributes:
+        options: The options, a `SelfAttention` or a `CrossAttention`.
+        options_class: Their class.
+
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
 
-    def __init__(
-        self,
-        num_heads: int,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool | Sequence[str] = False,
-        score: AttentionScore | str = "scaled_dot_product",
-        num_key_value_heads: int | None = None,
-        query_key_norm: Norm | str | dict[str, Any] | None = None,
-        **kwargs: Any,
-    ):
-        super().__init__(**kwargs)
-        check_count("num_heads", num_heads)
-        check_count("num_key_value_heads", num_key_value_heads, optional=True)
-        check_count("d_k", d_k, optional=True)
-        check_count("d_v", d_v, optional=True)
-        check_rate("dropout", dropout)
-        self.num_heads = num_heads
-        self.num_key_value_heads = num_key_value_heads or num_heads
-        self.d_k = d_k
-        self.d_v = d_v
-        self.dropout_rate = dropout
-        self.use_bias = _projections(use_bias)
-        self.score = AttentionScore.make(score)
-        check_groups(num_heads, num_key_value_heads, self.score.is_product)
-        self.query_key_norm = None
-        if query_key_norm is not None:
-            self.query_key_norm = Norm.make(query_key_norm, "query_key_norm")
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+    options_class: ClassVar[type[AttentionHeads]]
+
+    def __init__(self, num_heads: int | AttentionHeads, **options: Any):
+        own = {
+            name: options.pop(name) for name in options_of(self.options_class) if name in options
+        }
+        super().__init__(**options)
+        if isinstance(num_heads, AttentionHeads):
+            given = dataclasses.replace(num_heads, **own) if own else num_heads
+        else:
+            given = self.options_class(num_heads, **own)
+        self.options = given
+        self.num_heads, self.num_key_value_heads = given.num_heads, given.groups
+        self.score, self.query_key_norm = given.score, given.query_key_norm
+        self.dropout_rate = given.dropout
+        self.dropout = Dropout(given.dropout, dtype=self.dtype_policy, name="dropout")
 
     def _build_projections(self, query_shape, memory_shape):
         self.check_shapes(x=query_shape, memory=memory_shape)
         d_model = query_shape[-1]
-        d_k, d_v = head_sizes(d_model, self.num_heads, self.d_k, self.d_v)
-        self.head_sizes = d_k, d_v
+        self.head_sizes = d_k, d_v = self.options.head_sizes(d_model)
         groups = self.num_key_value_heads
         self.query = self._projection(self.num_heads * d_k, "query", d_model)
         self.key = self._projection(groups * d_k, "key", memory_shape[-1])
@@ -79,7 +66,10 @@ class MultiHeadAttention(AttendingLayer):
     def _projection(self, units, name, width):
         # Glorot initialisation of the whole [D, H * K] matrix; the paper does not specify any.
         dense = keras.layers.Dense(
-            units, use_bias=name in self.use_bias, dtype=self.dtype_policy, name=name
+            units,
+            use_bias=name in self.options.biased_projections,
+            dtype=self.dtype_policy,
+            name=name,
         )
         dense.build((None, None, width))
         return dense
@@ -184,37 +174,11 @@ class MultiHeadAttention(AttendingLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "d_k": self.d_k,
-            "d_v": self.d_v,
-            "dropout": self.dropout_rate,
-            "use_bias": _plain(self.use_bias),
-            "score": plain(self.score),
-            "num_key_value_heads": self.num_key_value_heads,
-            "query_key_norm": plain(self.query_key_norm),
-        }
+        names = options_of(self.options_class)
+        own = {name: plain(getattr(self.options, name)) for name in names}
+        return {**super().get_config(), **own}
 
 
 def _of_heads(allowed):
     """Returns a mask `[B, T, S]` with an axis for the heads, `[B, H=1, T, S]`."""
     return None if allowed is None else ops.expand_dims(allowed, axis=1)
-
-
-def _projections(use_bias):
-    """Returns the names of the projections with a bias."""
-    if isinstance(use_bias, bool):
-        return PROJECTIONS if use_bias else ()
-    if not isinstance(use_bias, tuple | list) or not {*use_bias} <= {*PROJECTIONS}:
-        raise TypeError(
-            f"`use_bias` must be True, False or a list of {', '.join(PROJECTIONS)}. "
-            f"Received: use_bias={use_bias!r}."
-        )
-    return tuple(use_bias)
-
-
-def _plain(use_bias):
-    """Returns the argument `use_bias` from the names of the projections."""
-    whole = {(): False, PROJECTIONS: True}
-    return whole.get(use_bias, list(use_bias))

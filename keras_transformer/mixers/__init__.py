@@ -1,7 +1,23 @@
 """Mixers, which read the other positions in a block, as values: to add one, add a file here."""
 
+from keras_transformer.mixers.attention import (
+    AttentionHeads,
+    CrossAttention,
+    completed,
+    shared_options,
+    short_options,
+)
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
 from keras_transformer.mixers.ssru import SSRU
 
-__all__ = ["SSRU", "Mixer", "SelfAttention"]
+__all__ = [
+    "SSRU",
+    "AttentionHeads",
+    "CrossAttention",
+    "Mixer",
+    "SelfAttention",
+    "completed",
+    "shared_options",
+    "short_options",
+]

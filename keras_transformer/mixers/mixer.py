@@ -27,6 +27,7 @@ class Mixer(Variant):
 
     option = "mixer"
     package = "keras_transformer.mixers"
+    default_kind = "self_attention"
     attends = False
     is_causal = False
 

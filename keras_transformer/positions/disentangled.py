@@ -59,8 +59,9 @@ class Disentangled(Position):
         check_buckets(self.buckets, self.distance)
 
     def check_stack(self, stack: Any) -> None:  # noqa: D102
-        check_linear(stack.block.score)
-        check_one_key_for_each_query(stack.block.num_heads, stack.block.num_key_value_heads)
+        check_linear(stack.block.attention.score)
+        attention = stack.block.attention
+        check_one_key_for_each_query(attention.num_heads, attention.num_key_value_heads)
 
     def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         check_linear(attention.score)

@@ -46,7 +46,7 @@ class Relative(Position):
     )
 
     def check_stack(self, stack: Any) -> None:  # noqa: D102
-        check_linear(stack.block.score)
+        check_linear(stack.block.attention.score)
 
     def build_attention(self, attention: keras.Layer) -> None:  # noqa: D102
         check_linear(attention.score)

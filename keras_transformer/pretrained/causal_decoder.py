@@ -136,15 +136,16 @@ class CausalDecoder(Family):
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}layers.{config.num_layers - 1}."
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
-        block = config.decoder.block
-        yield f"{last}self_attn.q_proj.weight", (block.num_heads * block.d_k, width)
-        yield f"{last}self_attn.k_proj.weight", (block.num_key_value_heads * block.d_k, width)
+        block, heads = config.decoder.block, config.decoder.block.mixer
+        yield f"{last}self_attn.q_proj.weight", (heads.num_heads * heads.d_k, width)
+        yield f"{last}self_attn.k_proj.weight", (heads.groups * heads.d_k, width)
         yield f"{last}mlp.down_proj.weight", (width, block.d_ff)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self.prefix, self.settings.count("vocab_size")
         yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
-        norms = NORMS if config.decoder.block.query_key_norm is None else {**NORMS, **HEAD_NORMS}
+        normed = config.decoder.block.mixer.query_key_norm is not None
+        norms = {**NORMS, **HEAD_NORMS} if normed else NORMS
         for number in range(config.num_layers):
             theirs, ours = f"{prefix}layers.{number}.", f"decoder.blocks.{number}."
             yield from layers(BLOCK, theirs, ours)

@@ -26,21 +26,24 @@ def beam_memory(config, batch, size, length) -> float:
     """
     has_source = config.encoder is not None
     layers = config.decoder_layers
-    block = config.decoder.block
-    heads = block.num_heads
-    stored = (block.num_key_value_heads or heads) * sum(config.decoder.head_sizes)  # a position
+    own, of_memory = config.decoder.block.attention, config.decoder.block.memory_attention
     rows = batch * size
-    memory = layers * stored * length * batch * has_source
+    memory = layers * _stored(of_memory, config) * length * batch * has_source
     if config.decoder.has_state:
         cache = memory + layers * CACHES * rows * config.d_model
-        scores = SCORES * heads * rows * length  # of the memory
+        scores = SCORES * of_memory.num_heads * rows * length
     else:
-        cache = memory + layers * stored * length * CACHES * rows
+        cache = memory + layers * _stored(own, config) * length * CACHES * rows
         # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
-        scores = SCORES * heads * rows * size * length
+        scores = SCORES * own.num_heads * rows * size * length
     count = min(size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)
+
+
+def _stored(attention, config):
+    """Returns how many numbers a cache of keys and values has for each position."""
+    return attention.groups * sum(attention.head_sizes(config.d_model))
 
 
 def affordable_rows(configs, length) -> int:

@@ -152,11 +152,10 @@ def pieces_of(tokens, config):
                 "d_v": 8,
                 "position": "rotary",
                 "attention_bias": True,
-                "attention_output_bias": False,
                 "normalization": {"kind": "layer", "offset": False},
             }
         ),
-        long({"num_key_value_heads": 1, "attention_key_bias": True, "activation": "tanh"}),
+        long({"num_key_value_heads": 1, "attention_bias": ["key"], "activation": "tanh"}),
         long(
             {
                 "position": Rotary(scaling=LinearScaling(3.0)),

@@ -1,7 +1,5 @@
 """Blocks as in other models: norms, gates, shared keys, one table of positions for a stack."""
 
-import types
-
 import keras
 import numpy as np
 import pytest
@@ -28,8 +26,8 @@ KINDS = {
     "gelu_tanh": {"activation": "gelu_tanh"},
     "grouped": {"num_key_value_heads": 2},
     "one_key_head": {"num_key_value_heads": 1, "score": "general"},
-    "no_key_bias": {"attention_bias": True, "attention_key_bias": False},
-    "no_output_bias": {"attention_bias": True, "attention_output_bias": False},
+    "no_key_bias": {"attention_bias": ("query", "value", "output")},
+    "no_output_bias": {"attention_bias": ("query", "key", "value")},
     "base": {"position": {"kind": "rotary", "base": 50.0}},
     "slower": {"position": Rotary(50.0, LinearScaling(2.0))},
     "long_waves_slower": {
@@ -78,12 +76,12 @@ def built(layer_class, kind, norm, *shapes, **arguments):
 
 def options_of(kind, norm):
     """Returns the arguments for the reference's blocks and stacks."""
-    flat = StackConfig.from_flat(**BLOCK, **KINDS[kind]).to_flat()
+    config = StackConfig.from_flat(**BLOCK, **KINDS[kind])
     return {
         "norm": norm,
-        "embedding_norm": flat["embedding_norm"],
-        "activation": flat["activation"],
-        "kind": types.SimpleNamespace(**flat, decoder="self_attention"),
+        "embedding_norm": config.embedding_norm,
+        "activation": config.block.activation,
+        "kind": config,
     }
 
 
@@ -298,7 +296,10 @@ def test_grouped_keys_equal_repeated_heads():
             {"local_position": Rotary(9.0), "position": "rotary"},
             "`local_position` has no effect without `window`",
         ),
-        ({"attention_key_bias": "no"}, "`attention_key_bias` must be True, False or None"),
+        (
+            {"attention_bias": ["no"]},
+            "`attention_bias` must be True, False or a list of query",
+        ),
     ],
     ids=str,
 )

@@ -120,18 +120,21 @@ def logits_of(model):
     return lambda source, target: model({"source": source, "target": target}, training=False)
 
 
-def causal_block(*args, **options):
-    return kt.EncoderBlock(*args, causal=True, **options)
+def causal_block(**options):
+    return kt.EncoderBlock(causal=True, **options)
 
 
 def test_blocks_take_and_save_it(new):
     option, table, text = new
     x, memory = normal(2, T, D), normal(2, S, D, seed=1)
     for make, values in ((causal_block, (x,)), (kt.DecoderBlock, (x, memory))):
-        block = make(H, F, d_k=6, d_v=5, dropout=0.0, **{option: table})
+        heads = {"num_heads": H, "d_k": 6, "d_v": 5}
+        is_attention = option != "mixer" or make is kt.DecoderBlock
+        own = heads if is_attention else {"num_heads": None}
+        block = make(d_ff=F, **own, dropout=0.0, **{option: table})
         block(*values)
         expected = to_numpy(randomise(block)(*values))
-        plain = make(H, F, d_k=6, d_v=5, dropout=0.0)
+        plain = make(d_ff=F, **heads, dropout=0.0)
         plain(*values)
         assert np.abs(expected - to_numpy(randomise(plain)(*values))).max() > 1e-3
         again = type(block).from_config(json.loads(json.dumps(block.get_config())))
@@ -161,3 +164,26 @@ def test_models_and_files_take_and_save_it(new, tmp_path):
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.config == model.config
     np.testing.assert_allclose(loaded(inputs), expected, **SAME)
+
+
+def test_options_of_attention_without_attention_are_refused():
+    with pytest.raises(ValueError, match=r"must be left out without attention.*mixer=SSRU\(\)"):
+        kt.EncoderBlock(4, F, mixer="ssru", causal=True)
+    assert kt.EncoderBlock(None, F, mixer="ssru", causal=True).config.mixer == kt.layers.SSRU()
+
+
+def test_attention_is_a_value_of_the_block_and_of_its_layer():
+    value = kt.layers.SelfAttention(num_heads=4, num_key_value_heads=2, window=3, dropout=0.2)
+    block = kt.EncoderBlock(None, F, mixer=value)
+    block.build((None, None, 16))
+    assert block.self_attention.options is block.config.mixer is value
+    short = kt.EncoderBlock(4, F, num_key_value_heads=2, window=3, attention_dropout=0.2)
+    assert short.config == block.config
+    table = {"num_key_value_heads": 2, "window": 3, "dropout": 0.2}
+    options = {"mixer": table, "cross_attention": {"num_heads": 2}, "d_k": None, "d_v": None}
+    config = small_config(num_heads=4, d_model=20, **options)
+    assert config.encoder.block.mixer == config.decoder.block.mixer == value
+    cross = config.decoder.block.memory_attention
+    assert (cross.num_heads, cross.num_key_value_heads, cross.dropout) == (2, 2, 0.2)
+    assert kt.TransformerConfig(**config.to_flat()) == config
+    assert kt.TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config

@@ -39,7 +39,7 @@ T5 = {
 }
 OPTIONS = {
     "llama": LLAMA,
-    "qwen2": {**LLAMA, "attention_bias": True, "attention_output_bias": False},
+    "qwen2": {**LLAMA, "attention_bias": ["query", "key", "value"]},
     "llama3": {
         **{**LLAMA, "position": Rotary(500.0, Llama3Scaling(8.0, 10.0, 40.0))},
     },
@@ -49,7 +49,7 @@ OPTIONS = {
         **{"normalization": LayerNorm(1e-5)},
     },
     "whisper": {
-        **{**PRE, "attention_bias": True, "attention_key_bias": False, "activation": "gelu"},
+        **{**PRE, "attention_bias": ["query", "value", "output"], "activation": "gelu"},
         **{"normalization": LayerNorm(1e-5)},
     },
     "modernbert": {

@@ -16,7 +16,7 @@ from searching import by_beam, by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.config import BlockConfig
+from keras_transformer.mixers import SelfAttention
 from keras_transformer.positions import distances
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.toml import load_settings
@@ -317,7 +317,7 @@ def test_values_are_equal_if_class_and_arguments_are():
         ),
         (lambda: kt.EncoderBlock(H, F, score=Near()), "`score` must be one of additive"),
         (lambda: kt.EncoderBlock(H, F, position=Unregistered()), "`position` must be of a class"),
-        (lambda: BlockConfig(score=3), "`score` must be one of additive"),
+        (lambda: SelfAttention(score=3), "`score` must be one of additive"),
         (lambda: kt.PositionalEmbedding(19, D, position=Near()), "`position` of an embedding must"),
         (lambda: kt.MultiHeadSelfAttention(H, position=Ramp()), '"tests_ramp" is added to emb'),
         (lambda: small_config(position=Near(), decoder="ssru"), "must be added to the embedding"),

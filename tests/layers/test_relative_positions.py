@@ -221,7 +221,7 @@ def test_wrong_arguments_are_refused(make, message):
 def test_a_custom_score_may_be_linear():
     @keras.saving.register_keras_serializable(package="test")
     class Negative(Additive):
-        is_linear = True
+        kind, is_linear = "tests_negative", True
 
     layer = MultiHeadSelfAttention(H, d_k=K, d_v=KV, position="relative", score=Negative())
     layer.build((B, T, D))

@@ -165,7 +165,11 @@ def test_a_layer_saved_before_there_were_scores():
 
 def test_the_names_are_those_of_the_configuration():
     assert AttentionScore.kinds().items() >= NAMES.items()
-    assert BlockConfig().score == TransformerConfig().encoder.block.score == ScaledDotProduct()
+    assert (
+        BlockConfig().mixer.score
+        == TransformerConfig().encoder.block.attention.score
+        == ScaledDotProduct()
+    )
 
 
 def test_unknown_scores_are_refused():

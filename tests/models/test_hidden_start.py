@@ -217,7 +217,7 @@ def test_positions_that_count_the_start_are_refused(position):
 
 def test_a_recurrence_cannot_hide_the_start():
     with pytest.raises(ValueError, match=r"`attends_to_start` must be true with SSRU"):
-        StackConfig(mixer="ssru", position="none", attends_to_start=False)
+        StackConfig.from_flat(mixer="ssru", position="none", attends_to_start=False)
 
 
 def test_a_start_is_hidden_in_causal_attention_only():

@@ -61,7 +61,7 @@ def logits_of_the_reference(model, tokens, record=None):
         reference.embedding(table, tokens, config.decoder.position.kind),
         np.stack([past] * len(tokens)),
         config.num_layers,
-        config.decoder.block.num_heads,
+        config.decoder.block.attention.num_heads,
         norm=config.decoder.block.norm,
         activation=config.decoder.block.activation,
         epsilon=config.decoder.block.normalization.epsilon,

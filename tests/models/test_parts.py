@@ -8,7 +8,7 @@ import pytest
 from marks import slow
 from support import randomise, sentences, small_config, small_fields, to_numpy
 
-import keras_transformer
+import keras_transformer.models
 from keras_transformer import LanguageModel, Transformer, TransformerConfig
 from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import TokenLabelsHead
@@ -168,14 +168,14 @@ def test_a_model_is_made_from_options_without_a_configuration():
 
 def test_options_are_read_from_the_part_that_has_them():
     config = small_config(encoder={"num_heads": 2}, d_model=22)
-    assert config.d_model == 22 and config.decoder.block.num_heads == 3
+    assert config.d_model == 22 and config.decoder.block.attention.num_heads == 3
     with pytest.raises(AttributeError, match="num_heads"):
         _ = config.num_heads
     with pytest.raises(ValueError, match="`d_model` must be the same in encoder and decoder"):
         small_config(encoder={"d_model": 24})
     with pytest.raises(ValueError, match=r"Received: encoder\.depth\."):
         small_config(encoder={"depth": 2})
-    assert dataclasses.replace(config, dropout=0.2).encoder.block.num_heads == 2
+    assert dataclasses.replace(config, dropout=0.2).encoder.block.attention.num_heads == 2
 
 
 KINDS_OF_MODELS = {
@@ -201,7 +201,7 @@ KINDS_OF_MODELS = {
     [(name, changes) for name, several in KINDS_OF_MODELS.items() for changes in several],
 )
 def test_flat_options_and_parts_describe_the_same_configuration(name, changes):
-    kind = getattr(keras_transformer, name)
+    kind = getattr(keras_transformer.models, name)
     config = kind(**changes)
     assert kind(**config.to_flat()) == config == kind.from_dict(config.to_dict())
 

@@ -20,7 +20,7 @@ def test_logits_equal_the_reference_and_exist_for_separator_and_passage_only():
         reference.embedding(reference.scope(weights, "embedding"), tokens) + segments,
         reference.everyone(7, tokens != 0),
         2,
-        model.config.encoder.block.num_heads,
+        model.config.encoder.block.attention.num_heads,
     )
     expected = reference.dense(reference.scope(weights, "output"), x)
     logits = np.asarray(model(tokens))

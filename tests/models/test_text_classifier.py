@@ -102,7 +102,7 @@ def test_logits_equal_the_reference(kind, norm):
         reference.embedding(reference.scope(weights, "embedding"), tokens),
         reference.everyone(13, tokens != 0),
         2,
-        model.config.encoder.block.num_heads,
+        model.config.encoder.block.attention.num_heads,
         norm=norm,
         record=record,
     )

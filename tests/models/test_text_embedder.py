@@ -30,7 +30,7 @@ def test_vectors_equal_the_reference(pooling, dimensions, normalize):
         reference.embedding(reference.scope(weights, "embedding"), tokens),
         reference.everyone(13, tokens != 0),
         2,
-        model.config.encoder.block.num_heads,
+        model.config.encoder.block.attention.num_heads,
     )
     expected = pooled(x, tokens != 0, pooling, weights.get("pooling/query"))[:, :dimensions]
     if normalize:

@@ -97,7 +97,10 @@ def test_missing_settings_have_the_values_of_hugging_face(tmp_path):
     del content["num_key_value_heads"], content["rope_theta"]
     (tmp_path / "config.json").write_text(json.dumps(content))
     config = read_checkpoint(tmp_path).model.config
-    assert config.decoder.block.num_key_value_heads == 6 and config.decoder.position.base == 10_000
+    assert (
+        config.decoder.block.attention.num_key_value_heads == 6
+        and config.decoder.position.base == 10_000
+    )
     assert config.decoder.position.scaling == Llama3Scaling(LLAMA3["factor"], LONGEST / 4, LONGEST)
 
 

@@ -95,7 +95,7 @@ def write_checkpoint(translator, folder):
         "d_model": config.d_model,
         "encoder_layers": config.num_layers,
         "decoder_layers": config.decoder_layers,
-        "encoder_attention_heads": config.encoder.block.num_heads,
+        "encoder_attention_heads": config.encoder.block.attention.num_heads,
         "encoder_ffn_dim": config.encoder.block.d_ff,
         "max_position_embeddings": config.max_length,
         "activation_function": "swish",

@@ -39,14 +39,18 @@ def test_kinds_layers_and_heads_are_those_of_the_model(pipeline):
         assert isinstance(attention, Attention) and attention.kind == kind
         layers = config.num_layers if kind == "encoder" else config.decoder_layers
         size = len(attention.queries), len(attention.keys)
-        assert attention.weights.shape == (layers, config.stacks[-1].block.num_heads, *size)
+        assert attention.weights.shape == (
+            layers,
+            config.stacks[-1].block.attention.num_heads,
+            *size,
+        )
         assert attention.weights.dtype == np.float32
         np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, atol=1e-5)
         assert (attention.complete, attention.truncated) == (True, False)
         expected = np.zeros(size)  # layer by layer, head by head
-        for layer, head in np.ndindex(layers, config.stacks[-1].block.num_heads):
+        for layer, head in np.ndindex(layers, config.stacks[-1].block.attention.num_heads):
             expected += attention.weights[layer, head] / (
-                layers * config.stacks[-1].block.num_heads
+                layers * config.stacks[-1].block.attention.num_heads
             )
         np.testing.assert_allclose(attention.mean(), expected, atol=1e-6)
 

@@ -7,7 +7,7 @@ import textwrap
 
 import tomlkit
 
-from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK
+from keras_transformer.config.stack import StackConfig
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import section_in
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
@@ -46,7 +46,7 @@ def tables(section=None) -> list[Table]:
         elif name == "model":
             every += [
                 *_model_tables(),
-                *variant_tables([*OPTIONS_OF_STACK.items(), *OPTIONS_OF_BLOCK.items()]),
+                *variant_tables(_of_blocks()),
             ]
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
@@ -99,13 +99,19 @@ def as_markdown() -> str:
     return "\n".join(lines[:-1])
 
 
+def _of_blocks():
+    """Returns the options of all blocks; those of `mixer` are among them."""
+    options = StackConfig().options().items()
+    return [item for item in options if item[0] not in ("mixer", "cross_attention")]
+
+
 def _model_tables():
     """Returns a table of the keys that all models have, and one of the other keys of each model."""
     classes = {}
     for task in TASKS.values():
         classes.setdefault(task.config_class, []).append(task.name)
     first = next(iter(classes))
-    of_blocks = {*ModelSettings.model_fields, *OPTIONS_OF_STACK, *OPTIONS_OF_BLOCK}
+    of_blocks = {*ModelSettings.model_fields, *StackConfig().options()} - {"cross_attention"}
     of_blocks &= {*model_settings(first).model_fields}  # others are those of one kind of model
     result = [_table("model", model_settings(first), "[model]", chosen=of_blocks)]
     for config_class, names in classes.items():

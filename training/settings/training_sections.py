@@ -4,8 +4,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from keras_transformer.config.block import PROJECTIONS
 from keras_transformer.config.parts import PARTS
+from keras_transformer.mixers.attention import PROJECTIONS
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import FROM_DATA, Positive, Rate, Section
 

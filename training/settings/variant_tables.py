@@ -96,7 +96,8 @@ def _words(hint):
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(f'"{choice}"' for choice in typing.get_args(hint))
     kinds = [kind for kind in typing.get_args(hint) or (hint,) if kind is not type(None)]
-    names = {bool: "true or false", int: "integer", float: "number", str: "text"}
+    names: dict[Any, str] = {bool: "true or false", int: "integer", float: "number", str: "text"}
+    names[list[str]] = "list of text"
     return " or ".join(names[kind] for kind in kinds)
 
 

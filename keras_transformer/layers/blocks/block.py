@@ -65,12 +65,17 @@ class Block(ConfiguredLayer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.config, self.window = config, config.window_of(number)
+        self.config, self.mixer = config, config.mixer_of(number)
         self.position = config.position_of(number) if position is None else position
         self.normalizes_first = number > 0 or config.first_norm is not False
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
+        if not self.cross and config.block.cross_attention is not None:
+            raise ValueError(
+                "Options of attention must be left out without attention. Received by "
+                f"{self.name!r}: mixer={config.mixer!r} and {config.block.cross_attention!r}."
+            )
         if config.mixer.is_causal and not self.causal:
             raise ValueError(
                 f"`mixer` must read both directions unless `causal` is true. Received by "
@@ -124,19 +129,20 @@ class Block(ConfiguredLayer):
         return self.config.mixer.kind
 
     def _make_history(self, name):
-        mixer = self.config.mixer
-        if not mixer.attends:
-            return Mixing(mixer, dtype=self.dtype_policy, kernels=self.kernels, name=name)
+        kwargs = {"dtype": self.dtype_policy, "kernels": self.kernels, "name": name}
+        if not self.mixer.attends:
+            return Mixing(self.mixer, **kwargs)
         return MultiHeadSelfAttention(
-            causal=self.causal,
-            position=self.position,
-            window=self.window,
-            hides_start=self.config.hides_start,
-            **self._attention_arguments(name),
+            self.mixer, self.causal, self.position, self.config.hides_start, **kwargs
         )
 
     def _make_cross(self, name):
-        return MultiHeadCrossAttention(**self._attention_arguments(name))
+        return MultiHeadCrossAttention(
+            self.config.block.memory_attention,
+            dtype=self.dtype_policy,
+            kernels=self.kernels,
+            name=name,
+        )
 
     def _make_feed_forward(self, name):
         block = self.config.block
@@ -149,22 +155,6 @@ class Block(ConfiguredLayer):
             kernels=self.kernels,
             name=name,
         )
-
-    def _attention_arguments(self, name):
-        block = self.config.block
-        return {
-            "num_heads": block.num_heads,
-            "num_key_value_heads": block.num_key_value_heads,
-            "d_k": block.d_k,
-            "d_v": block.d_v,
-            "dropout": block.attention_dropout,
-            "use_bias": block.biased_projections,
-            "score": block.score,
-            "query_key_norm": block.query_key_norm,
-            "dtype": self.dtype_policy,
-            "kernels": self.kernels,
-            "name": name,
-        }
 
     def _make_norm(self, name):
         return self.config.block.normalization.layer(self.dtype_policy, name)

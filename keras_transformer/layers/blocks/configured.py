@@ -44,4 +44,5 @@ class ConfiguredLayer(AttendingLayer):
         flat = plain(self.config.to_flat())
         if not self.config.position.attends:
             flat["position"] = "none"  # in a model, the embedding adds it
-        return {**super().get_config(), **{name: flat[name] for name in self.options}}
+        own = {"num_heads": None, **{name: flat[name] for name in self.options if name in flat}}
+        return {**super().get_config(), **own}

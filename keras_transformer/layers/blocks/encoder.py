@@ -16,7 +16,8 @@ from keras_transformer.layers.blocks.options import (
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.tensors import Shape, Tensor
 
-OF_BLOCK = block_options()
+OF_BLOCK = block_options("cross_attention")
+OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "cross_attention"}
 
 
 class EncoderCall(ConfiguredLayer):
@@ -52,7 +53,7 @@ class EncoderBlock(EncoderCall, Block):
     Both have a residual connection and a norm.
 
     Args:
-        num_heads: Number of attention heads.
+        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
         d_ff: Width inside the feed-forward network, in features.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model.
@@ -85,20 +86,20 @@ class EncoderBlock(EncoderCall, Block):
 
     options = tuple(OF_BLOCK)
 
-    def __init__(self, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any):
+    def __init__(self, num_heads: int | None, d_ff: int, causal: bool = False, **arguments: Any):
         arguments.update(num_heads=num_heads, d_ff=d_ff)
         config, own = split_block_options(arguments, OF_BLOCK)
         super().__init__(config, causal=causal, **own)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
-@with_options(OPTIONS)
+@with_options(OF_ENCODER)
 class Encoder(EncoderCall, Stack):
     """A stack of `EncoderBlock`s.
 
     Args:
         num_layers: Number of blocks.
-        num_heads: Number of attention heads.
+        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
         d_ff: Width inside the feed-forward networks, in features.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model. Such a stack can `step` through positions like a decoder.
@@ -127,11 +128,16 @@ class Encoder(EncoderCall, Stack):
     """
 
     block_class = EncoderBlock
-    options = tuple(OPTIONS)
+    options = tuple(OF_ENCODER)
 
     def __init__(
-        self, num_layers: int, num_heads: int, d_ff: int, causal: bool = False, **arguments: Any
+        self,
+        num_layers: int,
+        num_heads: int | None,
+        d_ff: int,
+        causal: bool = False,
+        **arguments: Any,
     ):
         arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
-        config, own = split_options(arguments)
+        config, own = split_options(arguments, OF_ENCODER)
         super().__init__(config, causal=causal, **own)

@@ -6,7 +6,9 @@ from typing import Any
 
 from keras_transformer import activations, positions
 from keras_transformer.arguments import option
-from keras_transformer.config.stack import OPTIONS_OF_BLOCK, OPTIONS_OF_STACK, StackConfig
+from keras_transformer.checks import check_count
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
 OF_EMBEDDING = ("d_model",)
@@ -36,7 +38,7 @@ OF_ATTENTION = {
 }
 OPTIONS = {
     name: OF_ATTENTION.get(name, field)
-    for name, field in {**OPTIONS_OF_BLOCK, **OPTIONS_OF_STACK}.items()
+    for name, field in StackConfig().options().items()
     if name not in OF_EMBEDDING
 }
 
@@ -60,7 +62,13 @@ def split_options(
     if "activation" in given:
         given["activation"] = activations.name_of(given["activation"])
     others = {name: value for name, value in arguments.items() if name not in options}
-    return StackConfig.from_flat(d_model=None, **given), others
+    if given.get("num_heads") is None:  # a mixer that is no attention has no heads
+        given.pop("num_heads", None)
+    config = StackConfig.from_flat(d_model=None, **given)
+    is_missing = config.block.attention is config.mixer and "num_heads" not in given
+    if is_missing and not isinstance(given.get("mixer"), Variant):
+        check_count("num_heads", None)
+    return config, others
 
 
 def block_options(*leave_out: str) -> dict[str, Field]:

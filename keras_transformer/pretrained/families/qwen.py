@@ -23,7 +23,7 @@ class Qwen2(CausalDecoder):
     defaults = DEFAULTS
 
     def attention(self) -> dict[str, Any]:  # noqa: D102
-        return {"attention_bias": True, "attention_output_bias": False}
+        return {"attention_bias": ("query", "key", "value")}
 
     def local_layers(self, count: int) -> set[bool]:  # noqa: D102
         settings = self.settings

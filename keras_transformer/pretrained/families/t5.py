@@ -74,14 +74,14 @@ class T5(Family):
         )
 
     def sizes(self, config) -> Iterator[tuple[str, tuple[int, ...]]]:  # noqa: D102
-        inner, width = config.encoder.block.num_heads * config.encoder.block.d_k, config.d_model
+        heads, width = config.encoder.block.mixer, config.d_model
         table = self.tensors.first_of([SHARED, *TABLES.values()])
         yield table, (config.tokens.vocab_size, width)
         for side, depth in depths(config).items():
             bias = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-            yield bias, (config.encoder.position.buckets, config.encoder.block.num_heads)
+            yield bias, (config.encoder.position.buckets, heads.num_heads)
             last = f"{side}.block.{depth - 1}.layer"
-            yield f"{last}.0.SelfAttention.q.weight", (inner, width)
+            yield f"{last}.0.SelfAttention.q.weight", (heads.num_heads * heads.d_k, width)
             wo = f"{last}.{len(SUBLAYERS[side]) - 1}.DenseReluDense.wo.weight"
             yield wo, (width, config.encoder.block.d_ff)
 

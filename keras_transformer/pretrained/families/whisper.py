@@ -103,8 +103,7 @@ class Whisper(Family):
             norm="pre",
             normalization=LayerNorm(EPSILON),
             tie="all" if is_tied(self, OUTPUT, [TABLE]) else "none",
-            attention_bias=True,
-            attention_key_bias=False,
+            attention_bias=("query", "value", "output"),
             position="learned",
             **self._features(),
         )

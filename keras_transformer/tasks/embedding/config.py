@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.config.block import OptionalCount
+from keras_transformer.checks import OptionalCount
 from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import POOLING, Pooling
 from keras_transformer.config.model import ModelConfig

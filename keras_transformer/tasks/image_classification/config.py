@@ -5,8 +5,7 @@ import typing
 from typing import Annotated, Any, Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import check_choice, is_integer
-from keras_transformer.config.block import Count
+from keras_transformer.checks import Count, check_choice, is_integer
 from keras_transformer.config.label_heads import LabelsHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig

@@ -21,6 +21,6 @@ class LanguageModelConfig(ModelConfig):
 
     description = {
         "input": Part(TokenInput(), leave_out=GENERATED),
-        "decoder": Part(StackConfig(), leave_out=("mixer",)),
+        "decoder": Part(StackConfig(), leave_out=("cross_attention",)),
         "head": Part(GeneratingHead()),
     }

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.config.block import Count, OptionalCount
+from keras_transformer.checks import Count, OptionalCount
 from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import LinearHeadConfig
 from keras_transformer.config.model import ModelConfig

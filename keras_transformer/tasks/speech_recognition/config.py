@@ -6,8 +6,7 @@ import math
 from typing import Annotated, ClassVar
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import check_activation, check_count, check_positive
-from keras_transformer.config.block import Count
+from keras_transformer.checks import Count, check_activation, check_count, check_positive
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part

@@ -5,29 +5,18 @@ import typing
 from typing import Annotated, Any, Literal
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.checks import check_choice, check_positive
-from keras_transformer.config.block import BlockConfig, Count, OptionalCount, Rate
+from keras_transformer.checks import Count, Rate, check_choice, check_positive
+from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER, StackConfig
+from keras_transformer.mixers import SelfAttention, completed, short_options
 from keras_transformer.norms import Norm
-from keras_transformer.scores import AttentionScore
 from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.variants import short
 
 Cells = Literal["lstm", "gru", "lstm_attention", "gru_attention"]
-# Options that have an effect only if self-attention follows the recurrent layers.
-OF_ATTENTION = {
-    *("num_heads", "d_k", "d_v", "attention_dropout", "attention_bias", "score"),
-    "normalization",
-}
-
-
-def _help(name):
-    """Returns the help text of an option of `BlockConfig`."""
-    (field,) = (field for field in dataclasses.fields(BlockConfig) if field.name == name)
-    return field.metadata["help"]
 
 
 @documented
@@ -38,6 +27,7 @@ class RecurrentConfig(PartConfig):
     The self-attention has a residual connection.
 
     Args:
+        attention: The `SelfAttention` of the kinds that have one.
         **options: See `help(RecurrentConfig)`.
     """
 
@@ -50,24 +40,26 @@ class RecurrentConfig(PartConfig):
     d_model: Count = option(512, "Units of a recurrent layer.")
     max_length: Count = option(512, "Length of a window, in steps.")
     dropout: Rate = option(0.1, "Dropout rate on the output of the layers.")
-    num_heads: Count = option(8, _help("num_heads"))
-    d_k: OptionalCount = option(None, _help("d_k"))
-    d_v: OptionalCount = option(None, _help("d_v"))
-    attention_dropout: Rate = option(0.0, _help("attention_dropout"))
-    attention_bias: bool = option(False, _help("attention_bias"))
-    score: AttentionScore = option("scaled_dot_product", _help("score"), of=AttentionScore)
-    normalization: Norm = option("layer", _help("normalization"), of=Norm)
+    normalization: Norm = option(
+        "layer", options_of(BlockConfig)["normalization"].metadata["help"], of=Norm
+    )
+    attention: SelfAttention | None = dataclasses.field(
+        default=None, metadata={"of": SelfAttention}
+    )
+
+    has_blocks = False  # unlike `StackConfig`
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in OF_ATTENTION - {*self.options()}:
-            if short(getattr(self, name)) != options_of(type(self))[name].default:
-                raise ValueError(
-                    f"`{name}` has no effect without a self-attention. "
-                    f"Received: {name}={getattr(self, name)!r}, cells={self.cells!r}."
-                )
+        if self.has_attention:
+            object.__setattr__(self, "attention", self.attention or SelfAttention())
+        elif self.attention is not None or short(self.normalization) != "layer":
+            self._refuse("normalization" if self.attention is None else "attention")
 
-    has_blocks = False  # unlike `StackConfig`
+    def _refuse(self, name):
+        raise ValueError(
+            f"`{name}` has no effect without a self-attention. Received: cells={self.cells!r}."
+        )
 
     @property
     def has_attention(self) -> bool:
@@ -75,7 +67,29 @@ class RecurrentConfig(PartConfig):
         return self.cells.endswith("_attention")
 
     def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
-        return options_of(type(self), leave_out=() if self.has_attention else OF_ATTENTION)
+        if self.attention is None:
+            return options_of(type(self), leave_out=("normalization",))
+        return {**options_of(type(self)), **short_options(SelfAttention)}
+
+    @classmethod
+    def from_flat(cls, **options: Any) -> "RecurrentConfig":  # noqa: D102
+        return cls(cells=options.pop("cells", "lstm")).with_options(**options)
+
+    def with_options(self, **options: Any) -> "RecurrentConfig":  # noqa: D102
+        names = {*short_options(SelfAttention)} & {*options}
+        shorts = {name: options.pop(name) for name in names}
+        if self.attention is None:
+            if shorts:
+                self._refuse(min(shorts))
+            return dataclasses.replace(self, **options)
+        attention = completed(self.attention, None, shorts)
+        return dataclasses.replace(self, attention=attention, **options)
+
+    def to_flat(self) -> dict[str, Any]:  # noqa: D102
+        flat = super().to_flat()
+        attention = flat.pop("attention")
+        shorts = {} if attention is None else short_options(SelfAttention)
+        return {**flat, **{name: getattr(attention, f.name) for name, f in shorts.items()}}
 
 
 @documented

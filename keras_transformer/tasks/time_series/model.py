@@ -73,12 +73,7 @@ class RecurrentEncoder:
         self.roles = {f"recurrent_{n}": layer for n, layer in enumerate(self.recurrent)}
         if config.has_attention:
             self.roles["attention"] = MultiHeadSelfAttention(
-                config.num_heads,
-                d_k=config.d_k,
-                d_v=config.d_v,
-                dropout=config.attention_dropout,
-                use_bias=config.attention_bias,
-                score=config.score,
+                config.attention,
                 causal=True,
                 dtype=policy,
                 kernels=kernels,

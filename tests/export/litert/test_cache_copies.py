@@ -37,7 +37,7 @@ def step(layer, extends):
 @pytest.mark.parametrize("extends", [slow(False), True])
 def test_no_reshape_copies_the_cache(extends):
     chosen = Kernels(write=kernels.write, similarity=kernels.single_similarity)
-    layer = MultiHeadSelfAttention(H, K, causal=True, kernels=chosen)
+    layer = MultiHeadSelfAttention(H, d_k=K, causal=True, kernels=chosen)
     layer.build((None, None, D))
     model = read_model(convert_functions(layer, {"step": step(layer, extends)}))
     (graph,) = model.subgraphs
@@ -54,7 +54,7 @@ def test_it_equals_the_step_in_tensorflow(extends):
     """LiteRT updates a slice of the cache, TensorFlow selects from the old and the new entries."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter")
     layers = [
-        MultiHeadSelfAttention(H, K, causal=True, kernels=chosen)
+        MultiHeadSelfAttention(H, d_k=K, causal=True, kernels=chosen)
         for chosen in (Kernels(write=kernels.write), Kernels())
     ]
     for layer in layers:

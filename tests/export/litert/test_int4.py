@@ -278,7 +278,7 @@ def test_all_kernels_translate_with_the_numbers_that_the_file_stores(export, tra
     """As the model in float does with these numbers, and not as with its own."""
     path, _ = export("int4")
     config = translator.model.config
-    d_k = config.decoder.d_model // config.decoder.block.num_heads
+    d_k = config.decoder.d_model // config.decoder.block.attention.num_heads
     model, changed = with_stored(translator.model, read(path.read_bytes()), d_k)
     assert len(changed) >= 10
     rows = translator.source_tokenizer.encode(sentences).to_list()
