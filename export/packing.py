@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from keras_transformer.layers.packing import Packing
+from keras_transformer.layers.kernels import Packing
 from keras_transformer.tensors import Tensor
 
 

@@ -14,9 +14,15 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import TextAnswering
-from keras_transformer.tasks.graphs import STRINGS, traced_once
 from keras_transformer.tasks.results import COMPLETE, Alignment, to_best, to_n_best
-from keras_transformer.tasks.strings import check_sentences, map_sorted, read_strings, write_strings
+from keras_transformer.tasks.strings import (
+    STRINGS,
+    check_sentences,
+    map_sorted,
+    read_strings,
+    traced_once,
+    write_strings,
+)
 
 Kind = TypeVar("Kind", bound="OpenGenerator")
 

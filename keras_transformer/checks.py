@@ -141,3 +141,27 @@ Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
 OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 Rate = Annotated[float, check_rate]
+
+
+class BackendError(ValueError):
+    """Error for something that only TensorFlow can do, with another backend of Keras."""
+
+
+def require_tensorflow(what: str) -> None:
+    """Requires TensorFlow as the backend of Keras.
+
+    Args:
+        what: What needs it, at the beginning of the error: a plural, such as `"searches"`.
+
+    Raises:
+        BackendError: If Keras uses another backend.
+    """
+    import keras  # takes seconds, and other checks do not need it
+
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise BackendError(
+            f"{what} need TensorFlow as the backend of Keras; only layers and models work on "
+            f"{backend}. Set KERAS_BACKEND=tensorflow before Keras is imported; a saved model can "
+            "be loaded there."
+        )

@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from keras_transformer.arguments import documented, option, options_of
+from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_fields, is_integer
 
 Class = TypeVar("Class", bound=type)
@@ -239,8 +239,8 @@ def _check_names(kind, options, name):
         raise ValueError(
             f"`{name}` of the kind {kind.kind!r} {has}. Received: {', '.join(unknown)}."
         )
-    fields = options_of(kind) if dataclasses.is_dataclass(kind) else {}
-    required = [key for key in fields if fields[key].default is dataclasses.MISSING]
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    required = [field.name for field in fields if field.default is dataclasses.MISSING]
     missing = [key for key in required if key not in options]
     if missing:
         raise ValueError(

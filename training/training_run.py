@@ -11,7 +11,7 @@ import keras
 import rich.console
 import tensorflow as tf
 
-from keras_transformer.backends import require_tensorflow
+from keras_transformer.checks import require_tensorflow
 from keras_transformer.files import remove_stale_drafts, replacing
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors

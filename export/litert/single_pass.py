@@ -10,9 +10,9 @@ from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
 from keras_transformer.export.runtime import changed, padded, refusals
 from keras_transformer.tasks.answering import PassAnswering
-from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.single_pass.text import TextCodec
+from keras_transformer.tasks.strings import traced_once
 
 
 class LiteRTSinglePass(LiteRTFile, PassAnswering):

@@ -20,7 +20,7 @@ from keras_transformer.export.saved_model.kernels import output_kernels
 from keras_transformer.export.saved_model.metadata import write_codec
 from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.layers.kernels import DEFAULT as DEFAULT_KERNELS
-from keras_transformer.models.encoder_decoder import EncoderDecoderModel
+from keras_transformer.models.transformer import EncoderDecoderModel
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.strings import map_sorted
 

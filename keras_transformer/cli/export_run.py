@@ -72,7 +72,9 @@ def export_run(
     folders = pathlib.Path(path), pathlib.Path(path).parent
     with ends_promptly(*folders), shown_progress() as progress:
         progress("loading the run")
-        pipeline = with_shortlist(open_run(run, max_length), shortlist, run)
+        pipeline = open_run(run, max_length)
+        if shortlist is not None:
+            pipeline = with_shortlist(pipeline, shortlist, run)
         taken = format.options_of(pipeline)
         _check_parameters(pipeline, run, taken)
         if _is_searched(pipeline):

@@ -76,7 +76,8 @@ def open_lines(
         if form is RunForm:
             check_ctc(paths, search)
             opened = form.open(_one_of(paths), max_length=max_length)
-            opened = with_shortlist(opened, shortlist, path)
+            if shortlist is not None:
+                opened = with_shortlist(opened, shortlist, path)
             check_silence(getattr(opened, "codec", None), path)
             refuse_others(opened, path)
             opened = _changed(opened, languages, answers or {}, path)

@@ -281,10 +281,11 @@ def _progress(lines, target, source, files, bounds):
 
     A person who types lines, or sees the answers on the same terminal, needs no progress.
     """
+    shares_terminal = lines.isatty() or target is None and sys.stdout.isatty()
+    if shares_terminal or not sys.stderr.isatty():
+        return contextlib.nullcontext(lambda count: None)
     from keras_transformer.cli.progress import counted_lines
 
-    if lines.isatty() or target is None and sys.stdout.isatty():
-        return contextlib.nullcontext(lambda count: None)
     if bounds is not None:
         return counted_lines(bounds[1] - bounds[0])
     if files or source is not None and source.is_file():

@@ -26,15 +26,13 @@ def with_shortlist(pipeline, file, run) -> Any:
 
     Args:
         pipeline: The pipeline of a run.
-        file: Path of the shortlist. `None`: the pipeline is returned unchanged.
+        file: Path of the shortlist.
         run: The run, for errors.
 
     Raises:
         click.UsageError: If the pipeline has no search that uses a shortlist.
         ValueError: If the file is damaged or belongs to another vocabulary.
     """
-    if file is None:
-        return pipeline
     if "shortlist" not in pipeline.accepts:
         refuse_of_task(run, pipeline.task)
     from keras_transformer.text.shortlist import Shortlist

@@ -5,6 +5,7 @@ import inspect
 from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.checks import check_count
+from keras_transformer.config.inputs import VocabularyOptions
 from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.parts import (
     PARTS,
@@ -15,7 +16,6 @@ from keras_transformer.config.parts import (
     known_options,
 )
 from keras_transformer.config.presets import PRESETS
-from keras_transformer.config.vocabulary import VocabularyOptions
 from keras_transformer.mixers import SelfAttention, short_options
 from keras_transformer.variants import Variant, kind_of
 

@@ -8,7 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.constraints import Constraints, Rules, with_rules_of
 from keras_transformer.decoding.hypotheses import (
     NONE,
@@ -32,7 +31,7 @@ from keras_transformer.decoding.loop import (
     outputs_of,
 )
 from keras_transformer.decoding.predictor import Predictor, pick
-from keras_transformer.decoding.prompts import prompts_of
+from keras_transformer.decoding.prompts import Beginning, prompts_of
 from keras_transformer.decoding.search import Search, SearchOptions, inputs_of
 from keras_transformer.search_settings import (
     NORMALIZATIONS,

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding.beginnings import Prompted
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.decoding.prompts import Prompted
 from keras_transformer.decoding.search import Limited
 from keras_transformer.search_settings import BestPathSettings
 from keras_transformer.tensors import Tensor

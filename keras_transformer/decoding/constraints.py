@@ -5,8 +5,8 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.decoding.prompts import Beginning
 from keras_transformer.decoding.timestamps import Timestamps
 from keras_transformer.tensors import Tensor
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.ancestors import Ancestors
-from keras_transformer.decoding.beginnings import Beginning, Prompted, prompt_lengths, source_of
-from keras_transformer.decoding.model_predictor import ModelPredictor
+from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, pick
+from keras_transformer.decoding.prompts import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 

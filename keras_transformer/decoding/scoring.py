@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.prompts import Beginning
 from keras_transformer.tensors import Tensor
 
 

@@ -6,7 +6,6 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beginnings import Beginning
 from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Rules, with_rules_of
 from keras_transformer.decoding.loop import (
@@ -17,7 +16,7 @@ from keras_transformer.decoding.loop import (
     outputs_of,
 )
 from keras_transformer.decoding.predictor import Predictor
-from keras_transformer.decoding.prompts import prompts_of
+from keras_transformer.decoding.prompts import Beginning, prompts_of
 from keras_transformer.tensors import Tensor
 
 

@@ -49,7 +49,7 @@ from ..tasks.time_series.layers import SeriesEmbedding as SeriesEmbedding
 from .attention import MultiHeadSelfAttention as MultiHeadSelfAttention
 from .blocks.decoder import Decoder as Decoder, DecoderBlock as DecoderBlock
 from .blocks.encoder import Encoder as Encoder, EncoderBlock as EncoderBlock
-from .cross_attention import MultiHeadCrossAttention as MultiHeadCrossAttention
+from .multi_head import MultiHeadCrossAttention as MultiHeadCrossAttention
 from .dot_product import dot_product_attention as dot_product_attention
 from .feed_forward import FeedForward as FeedForward
 from .inputs.embedding import PositionalEmbedding as PositionalEmbedding

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from keras_transformer.config.model import ModelConfig
+from keras_transformer.layers.composite import policy_of, quantize_sublayers, split_policy
 from keras_transformer.layers.kernels import DEFAULT, Kernels
-from keras_transformer.layers.quantization import policy_of, quantize_sublayers, split_policy
 from keras_transformer.models.loss_shapes import check_loss
 from keras_transformer.models.parts import Parts
 from keras_transformer.tensors import Tensor

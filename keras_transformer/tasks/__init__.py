@@ -1,9 +1,57 @@
 """Tasks: the purposes of models, each with its data, metrics and pipeline."""
 
+import importlib
+import os
+import threading
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from keras_transformer.plugins import REMEDY
-from keras_transformer.tasks.registry import Tasks
+
+
+class Tasks(MutableMapping):
+    """Tasks by name, in order.
+
+    Args:
+        package: Package of the tasks in `places`.
+        places: Dictionary from the names of tasks to the places of their classes, such as
+            `"translation.task:TranslationTask"`. A task is imported when it is first looked up.
+    """
+
+    def __init__(self, package: str, places: dict[str, str]):
+        self._package, self._tasks = package, dict[str, Any](places)
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> Any:
+        """Returns the `Task` of a name."""
+        if isinstance(place := self._tasks[name], str):
+            module, _, kind = place.partition(":")
+            task = getattr(importlib.import_module(f"{self._package}.{module}"), kind)()
+            with self._lock:  # threads that look it up at the same time get one object
+                if isinstance(self._tasks[name], str):
+                    self._tasks[name] = task
+        return self._tasks[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Returns whether there is a task of this name, without importing it."""
+        return name in self._tasks
+
+    def __setitem__(self, name: str, task: Any) -> None:
+        """Adds a `Task`."""
+        self._tasks[name] = task
+
+    def __delitem__(self, name: str) -> None:
+        """Removes a task."""
+        del self._tasks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the names in order."""
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        """Returns the number of tasks."""
+        return len(self._tasks)
+
 
 # A new task of this package is added here; `register` adds a task of another package.
 TASKS = Tasks(
@@ -49,25 +97,28 @@ def open_run(path, max_length=None) -> Any:
         ValueError: If a file is missing or damaged, the files do not belong to one run, or several
             runs cannot form an ensemble.
     """
-    from keras_transformer.tasks.ensemble import check_tasks, open_together, runs_of
+    from keras_transformer.tasks.run import Run
 
-    runs = runs_of(path)
-    names = [str(run.path) for run in runs]
-    for run in runs:
-        if run.task() not in (None, *TASKS):
-            raise ValueError(f"{run.path} has the task {run.task()!r}, which is unknown: {REMEDY}.")
-    models = [run.load_model() for run in runs]
-    check_tasks(runs)
-    kinds = [
-        pipeline_class_of(type(model), run.task()) for run, model in zip(runs, models, strict=True)
-    ]
-    for name, kind in zip(names[1:], kinds[1:], strict=True):
-        if kind is not kinds[0]:
-            raise ValueError(
-                f"{names[0]} and {name} cannot form an ensemble: their models are for "
-                f"{kinds[0].task} and {kind.task}."
-            )
-    return open_together(kinds[0], runs, models, max_length)
+    if not isinstance(path, str | os.PathLike):
+        from keras_transformer.tasks.ensemble import open_ensemble
+
+        return open_ensemble(path, max_length)
+    run = Run(path)
+    model, kind = load(run)
+    return kind.with_files_of(run, model, max_length)
+
+
+def load(run) -> tuple[Any, type[Any]]:
+    """Returns the model of a `Run` and the class of its pipeline.
+
+    Raises:
+        ValueError: If the task of the run is unknown, or a file is missing or damaged.
+    """
+    task = run.task()
+    if task not in (None, *TASKS):
+        raise ValueError(f"{run.path} has the task {task!r}, which is unknown: {REMEDY}.")
+    model = run.load_model()
+    return model, pipeline_class_of(type(model), task)
 
 
 def pipeline_class_of(model_class, task=None) -> type[Any]:

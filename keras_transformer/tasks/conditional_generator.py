@@ -12,9 +12,14 @@ from keras_transformer.decoding import Beam, Greedy, Sample, Shortlisted
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.graphs import trace_alignment, trace_score, traced_once
 from keras_transformer.tasks.results import Alignment, Score, to_best
-from keras_transformer.tasks.strings import check_sentences, map_sorted
+from keras_transformer.tasks.strings import (
+    check_sentences,
+    map_sorted,
+    trace_alignment,
+    trace_score,
+    traced_once,
+)
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 

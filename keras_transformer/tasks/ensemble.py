@@ -28,6 +28,28 @@ def runs_of(path) -> list[Run]:
     return [Run(folder) for folder in path]
 
 
+def open_ensemble(paths, max_length=None) -> Any:
+    """Returns the pipeline of an ensemble.
+
+    Args:
+        paths: List of the folders of runs; a list of one opens this run.
+        max_length: See `TextPipeline`.
+
+    Raises:
+        TypeError: If `paths` is no list.
+        ValueError: If the models cannot form an ensemble, or a file is missing or damaged.
+    """
+    from keras_transformer.tasks import load
+
+    runs = runs_of(paths)
+    check_tasks(runs)
+    models, kinds = zip(*map(load, runs), strict=True)
+    for run, kind in zip(runs[1:], kinds[1:], strict=True):
+        if kind is not kinds[0]:
+            _refuse(runs[0].path, run.path, f"their models are for {kinds[0].task} and {kind.task}")
+    return open_together(kinds[0], runs, models, max_length)
+
+
 def open_together(kind, runs, models, max_length=None) -> Any:
     """Returns the pipeline of a run, or of an ensemble of several runs.
 

@@ -16,7 +16,6 @@ from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.options import LANGUAGES
 from keras_transformer.tasks.answering import Progress, TextAnswering
-from keras_transformer.tasks.graphs import trace_search, traced_once
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import COMPLETE, Generated, to_n_best
@@ -26,6 +25,8 @@ from keras_transformer.tasks.strings import (
     encode,
     generate_strings,
     map_sorted,
+    trace_search,
+    traced_once,
 )
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor

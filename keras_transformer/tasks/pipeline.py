@@ -8,8 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_transformer.backends import require_tensorflow
-from keras_transformer.checks import is_integer
+from keras_transformer.checks import is_integer, require_tensorflow
 from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.attention import Attention, attentions

@@ -14,7 +14,7 @@ from searching import by_greedy
 from support import sentences, small_config, to_numpy
 
 import keras_transformer as kt
-from keras_transformer.backends import BackendError
+from keras_transformer.checks import BackendError
 from keras_transformer.tasks.translation.pipeline import Translator
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy

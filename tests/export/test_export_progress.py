@@ -64,6 +64,7 @@ def test_progress_is_not_mixed_with_answers_or_with_typed_lines(monkeypatch, tmp
     lines.write_text("a\nb\nc\n")
     out = tmp_path / "out.txt"
     monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setattr("sys.stderr", Terminal())
     with _progress(io.BytesIO(), None, lines, [], None) as progress:
         progress(1)  # the answers go to the terminal
     with _progress(Terminal(), out, None, [], None) as progress:

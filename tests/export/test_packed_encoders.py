@@ -10,8 +10,7 @@ from keras_transformer import Decoder, Encoder
 from keras_transformer.export.attention import attend
 from keras_transformer.export.packing import RealTokens
 from keras_transformer.export.parity import copy_model
-from keras_transformer.layers.kernels import Kernels
-from keras_transformer.layers.packing import PADDED, Packing
+from keras_transformer.layers.kernels import PADDED, Kernels, Packing
 from keras_transformer.models import (
     ClassifierConfig,
     SpanPredictor,

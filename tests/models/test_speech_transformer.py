@@ -12,8 +12,8 @@ from support import normal, randomise, sentences, to_numpy, weights_of
 
 from keras_transformer import Beam, Greedy, Transformer
 from keras_transformer.decoding import EncoderDecoder, Prompted, Shortlist, Shortlisted, score
-from keras_transformer.decoding.beginnings import NO_TOKEN
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.prompts import NO_TOKEN
 from keras_transformer.layers import FrameEmbedding, FrameMask
 from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
 

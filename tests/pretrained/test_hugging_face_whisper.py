@@ -13,7 +13,7 @@ from whisper_folders import END, GENERATION, IDS, MERGES, PIECES, SIZES
 
 from keras_transformer import Beam
 from keras_transformer.decoding import Prompted, score
-from keras_transformer.decoding.beginnings import NO_TOKEN
+from keras_transformer.decoding.prompts import NO_TOKEN
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.pipelines import SpeechRecognizer

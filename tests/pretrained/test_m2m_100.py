@@ -16,7 +16,7 @@ from keras_transformer.decoding import SearchOptions, Shortlist
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.families.m2m_100 import LANGUAGES
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks import graphs
+from keras_transformer.tasks import strings
 
 PAD, END = 1, 2
 ENGLISH = {"m2m100": "en", "nllb": "eng_Latn", "nllb_legacy": "eng_Latn"}
@@ -117,11 +117,11 @@ def test_one_graph_serves_all_languages_and_limits(name, tmp_path, monkeypatch):
     write_folder(tmp_path, name)
     translator, traces, lines = from_pretrained(tmp_path), [], ["a dog runs", "", "the cat"]
     codes = [*translator.tokenizers.languages.ids]
-    translate, score = graphs._translate, graphs.score
+    translate, score = strings._translate, strings.score
     monkeypatch.setattr(
-        graphs, "_translate", lambda *a, **b: traces.append(1) or translate(*a, **b)
+        strings, "_translate", lambda *a, **b: traces.append(1) or translate(*a, **b)
     )
-    monkeypatch.setattr(graphs, "score", lambda *a, **b: traces.append(1) or score(*a, **b))
+    monkeypatch.setattr(strings, "score", lambda *a, **b: traces.append(1) or score(*a, **b))
     outputs = {}
     for number in range(100):
         pair = codes[number % len(codes)], codes[7 * number // 3 % len(codes)]

@@ -21,7 +21,7 @@ from whisper_folders import GENERATION, IDS, LANGUAGES, START, TASKS
 from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Ensemble, Prompted, score
-from keras_transformer.decoding.beginnings import DETECTED, NO_TOKEN
+from keras_transformer.decoding.prompts import DETECTED, NO_TOKEN
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint

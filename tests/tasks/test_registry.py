@@ -6,7 +6,7 @@ import time
 import pytest
 from threads import THREADS, in_threads
 
-from keras_transformer.tasks.registry import Tasks
+from keras_transformer.tasks import Tasks
 
 MODULE = """
 import threading

@@ -13,7 +13,7 @@ from threads import THREADS, answers_to, in_threads, turned
 
 from keras_transformer import Beam, Greedy
 from keras_transformer.decoding import Sample
-from keras_transformer.tasks.graphs import traced_once
+from keras_transformer.tasks.strings import traced_once
 
 PAIRS = [("a cat", line) for line in LINES]
 MASKED = [line.replace("cat", "<mask>").replace("dog", "<mask>") for line in LINES]

@@ -5,8 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_transformer.backends import require_tensorflow
-from keras_transformer.checks import check_rate
+from keras_transformer.checks import check_rate, require_tensorflow
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.weights import labels_of, position_weights
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.backends import require_tensorflow
+from keras_transformer.checks import require_tensorflow
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.cross_entropy import smoothed_cross_entropy
 from keras_transformer.training.losses.weights import labels_of, position_weights

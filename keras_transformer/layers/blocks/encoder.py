@@ -5,8 +5,8 @@ from typing import Any
 import keras
 
 from keras_transformer.arguments import with_options
+from keras_transformer.layers.attending import ConfiguredLayer
 from keras_transformer.layers.blocks.block import Block
-from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.blocks.options import (
     OPTIONS,
     block_options,

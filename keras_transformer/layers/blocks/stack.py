@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from keras_transformer.checks import check_flag
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.layers.attending import ConfiguredLayer
 from keras_transformer.layers.blocks.block import Block, CachedOutput
-from keras_transformer.layers.blocks.configured import ConfiguredLayer
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.packing import PADDED
+from keras_transformer.layers.kernels import PADDED
 from keras_transformer.tensors import Tensor
 
 

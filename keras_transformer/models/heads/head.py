@@ -5,9 +5,9 @@ from typing import Any
 import keras
 
 from keras_transformer import activations
+from keras_transformer.layers.composite import LayerGroup
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.inputs.embedding import OutputBias
-from keras_transformer.layers.layer_group import LayerGroup
 from keras_transformer.layers.masks import TokenMask
 from keras_transformer.tensors import Tensor
 

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_transformer.layers.layer_group import LayerGroup
+from keras_transformer.layers.composite import LayerGroup
 from keras_transformer.tensors import Tensor
 
 

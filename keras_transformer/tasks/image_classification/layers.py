@@ -8,7 +8,7 @@ from keras import ops
 from keras_transformer import positions
 from keras_transformer.checks import check_choice, check_count
 from keras_transformer.layers.call_checks import described
-from keras_transformer.layers.inputs.positioned import PositionedEmbedding
+from keras_transformer.layers.inputs.embedding import PositionedEmbedding
 from keras_transformer.positions.grid import SinusoidalGrid
 from keras_transformer.positions.position import Position
 from keras_transformer.tensors import Shape, Tensor

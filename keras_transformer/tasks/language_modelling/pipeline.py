@@ -9,10 +9,14 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.graphs import trace_text_score, traced_once
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 from keras_transformer.tasks.results import Score
-from keras_transformer.tasks.strings import check_sentences, map_sorted
+from keras_transformer.tasks.strings import (
+    check_sentences,
+    map_sorted,
+    trace_text_score,
+    traced_once,
+)
 from keras_transformer.text.tokenizers import Tokenizer
 
 

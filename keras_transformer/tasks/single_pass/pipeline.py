@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.ensemble import check_together, metadata_difference
-from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.tasks.signatures import ARRAYS, DEFAULT, IDS, OPTIONS, TEXT, Signature
+from keras_transformer.tasks.strings import traced_once
 from keras_transformer.tensors import Tensor
 
 

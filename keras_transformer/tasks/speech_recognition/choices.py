@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding.beginnings import DETECTED as DETECTED_ID
-from keras_transformer.decoding.beginnings import NO_TOKEN
+from keras_transformer.decoding.prompts import DETECTED as DETECTED_ID
+from keras_transformer.decoding.prompts import NO_TOKEN
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_names import code_of

@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from keras_transformer.models.encoder_decoder import EncoderDecoderModel
 from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.models.transformer import EncoderDecoderModel
 from keras_transformer.tasks.speech_recognition.config import SpeechTransformerConfig
 from keras_transformer.tasks.speech_recognition.layers import (
     FrameEmbedding,

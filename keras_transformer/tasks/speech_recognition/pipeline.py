@@ -9,12 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted, SearchOptions
-from keras_transformer.decoding.beginnings import prompt_lengths
 from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.decoding.prompts import prompt_lengths
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.answering import Progress
-from keras_transformer.tasks.graphs import traced_once
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition import reading
@@ -29,6 +28,7 @@ from keras_transformer.tasks.speech_recognition.rescoring import log_probabiliti
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.strings import traced_once
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
 

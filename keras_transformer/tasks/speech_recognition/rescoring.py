@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Prompted
-from keras_transformer.decoding.beginnings import NO_TOKEN
+from keras_transformer.decoding.prompts import NO_TOKEN
 from keras_transformer.decoding.scoring import score
 from keras_transformer.tasks.speech_recognition.features import frames_of
 

@@ -7,7 +7,7 @@ import keras
 from keras_transformer import positions
 from keras_transformer.checks import check_count
 from keras_transformer.layers.call_checks import check_positions
-from keras_transformer.layers.inputs.positioned import PositionedEmbedding
+from keras_transformer.layers.inputs.embedding import PositionedEmbedding
 from keras_transformer.tensors import Shape, Tensor
 
 
