@@ -58,7 +58,7 @@ import hashlib, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from keras_transformer.cli import main, predict
 from keras_transformer.opening import stream
-from keras_transformer.tasks.translation.task import translator
+from keras_transformer.tasks.translation import pipeline
 from keras_transformer.training import evaluate
 
 
@@ -68,7 +68,7 @@ def blocks(*args, **kwargs):
 
 
 predict.open_lines = evaluate.evaluate_files = stream.score_files = blocks
-translator.Translator.from_run = lambda *args: None
+pipeline.Translator.from_run = lambda *args: None
 main.search_of_run = lambda *args: None
 main.main()
 """
