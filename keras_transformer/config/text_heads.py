@@ -122,7 +122,7 @@ class TargetHead(OutputHead):
 
     accepted: ClassVar[tuple] = (*OutputHead.accepted, "language_codes", "length_factor")
 
-    tie: Literal["all", "target", "none"] = option(
+    tie: Literal["all", "target", "none"] = option(  # ty: ignore[incompatible-attribute-override]
         "all",
         """Weight tying: `"all"`, source embedding, target embedding and output weights are the same
         matrix (section 3.4); `"target"`, only target embedding and output weights; or

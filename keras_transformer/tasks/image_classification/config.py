@@ -138,7 +138,7 @@ class ImageLabelsHead(LabelsHead):
         **options: See `help(ImageLabelsHead)`.
     """
 
-    pooling: Literal["class", "mean", "max", "attention"] = option(
+    pooling: Literal["class", "mean", "max", "attention"] = option(  # ty: ignore[incompatible-attribute-override]
         "class",
         """Pooling of the encoder's output: `"class"`, the output for a learned class token
         before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with

@@ -31,7 +31,7 @@ class Filling(Choice):
     """
 
     words: tuple
-    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)  # ty: ignore[incompatible-attribute-override]
     truncated: bool
 
     @property

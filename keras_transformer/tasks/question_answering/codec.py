@@ -58,7 +58,7 @@ class Answer(Choice):
     probability: float
     truncated: bool
     segments: tuple = dataclasses.field(compare=False, repr=False)
-    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)  # ty: ignore[incompatible-attribute-override]
     no_answer: float = dataclasses.field(default=0.0, compare=False)
 
     @property

@@ -26,7 +26,7 @@ class Classification(Choice):
     label: str
     probability: float
     truncated: bool
-    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)  # ty: ignore[incompatible-attribute-override]
 
     @property
     def text(self) -> str:

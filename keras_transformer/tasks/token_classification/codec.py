@@ -35,7 +35,7 @@ class TokenClassification(Choice):
 
     labels: tuple
     truncated: bool
-    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)
+    probabilities: np.ndarray = dataclasses.field(compare=False, repr=False)  # ty: ignore[incompatible-attribute-override]
 
     @property
     def text(self) -> str:
