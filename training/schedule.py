@@ -21,7 +21,7 @@ class _Warmup(keras.optimizers.schedules.LearningRateSchedule):
     def __call__(self, step: Tensor) -> Tensor:
         return self.rate(ops.cast(step, "float32") + 1.0)
 
-    def rate(self, n) -> Tensor:
+    def rate(self, n: Tensor) -> Tensor:
         """Returns the learning rate of update `n`, counted from 1."""
         raise NotImplementedError
 
@@ -66,7 +66,7 @@ class WarmupInverseSqrt(_Warmup):
     warmup_steps: int = 4000
     scale: float = 1.0
 
-    def rate(self, n) -> Tensor:
+    def rate(self, n: Tensor) -> Tensor:
         rise = n * self.warmup_steps**-1.5
         return self.scale * self.d_model**-0.5 * ops.minimum(ops.rsqrt(n), rise)
 
@@ -107,7 +107,7 @@ class WarmupLinearDecay(_Warmup):
         super().__post_init__()
         _check_decay(self.peak, self.warmup_steps, self.updates, self.final)
 
-    def rate(self, n) -> Tensor:
+    def rate(self, n: Tensor) -> Tensor:
         rise = n / self.warmup_steps
         fall = (self.updates - n) / (self.updates - self.warmup_steps)
         share = self.final / self.peak  # of the peak, after the last update
@@ -137,7 +137,7 @@ class WarmupConstant(_Warmup):
     peak: float
     warmup_steps: int
 
-    def rate(self, n) -> Tensor:
+    def rate(self, n: Tensor) -> Tensor:
         return self.peak * ops.minimum(n / self.warmup_steps, 1.0)
 
 
