@@ -46,7 +46,7 @@ VALUES = {
     **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
     **{"activation": "gelu", "feed_forward": "gated", "norm": "pre", "normalization": "rms"},
     **{"attention_bias": True},
-    **{"score": "general", "mixer": {"d_k": 4}, "cross_attention": {"num_heads": 1}},
+    **{"score": "general", "mixer": {"d_k": 6}, "cross_attention": {"num_heads": 1}},
     **{"final_norm": True, "embedding_norm": True},
     **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},
     **{"window": 1, "global_every": 2, "local_position": "alibi"},
