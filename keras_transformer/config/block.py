@@ -120,14 +120,18 @@ class BlockConfig(PartConfig):
         """
         names = {*short_options(SelfAttention)} & {*options}
         shorts = {name: options.pop(name) for name in names}
-        mixer = completed(self.mixer, options.pop("mixer", None), shorts)
+        raw = options.pop("mixer", None)
+        mixer = completed(self.mixer, raw, shorts)
         given = options.pop("cross_attention", self.cross_attention)
         cross = given
         if isinstance(given, dict) or (shorts and not isinstance(mixer, AttentionHeads)):
             base = self.cross_attention or CrossAttention(**shared_options(mixer))
             cross = completed(base, given if isinstance(given, dict) else None, shorts)
+        tables = [table for table in (raw, given) if isinstance(table, dict)]
         for name, value in shorts.items():
-            if not any(_has(attention, name, value) for attention in (mixer, cross)):
+            own = short_options(SelfAttention)[name].name
+            is_set = any(own in table for table in tables)  # which has precedence
+            if not is_set and not any(_has(one, name, value) for one in (mixer, cross)):
                 raise ValueError(
                     f"`{name}` is no option of {mixer!r}, or has another value there. "
                     f"Received: {name}={value!r}."

@@ -24,6 +24,7 @@ from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
+from keras_transformer.feed_forwards import Plain
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.files.marian.binary import read_bin
@@ -42,7 +43,7 @@ VARIANTS = {
     "self_attention": {"decoder": "self_attention", "num_decoder_layers": 2},
     "without_biases": {
         **{"attention_bias": False, "output_bias": False},
-        **{"feed_forward": {"kind": "plain", "bias": False}},
+        **{"feed_forward": Plain(bias=False)},
     },
     "swish": {"activation": "silu", "banned_ids": (7, 9)},
     "two_vocabularies": {"tie": "target", "target_vocab_size": 40},
