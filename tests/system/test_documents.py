@@ -29,6 +29,7 @@ from marks import slow
 
 from keras_transformer.cli.main import cli
 from keras_transformer.training import load_settings
+from keras_transformer.training.settings import sources as kinds_of_data
 from keras_transformer.training.settings.derived import left_out
 from keras_transformer.training.settings.page import tables
 
@@ -62,8 +63,9 @@ WITH_EXAMPLES = [module_name(path) for path in sources() if ">>>" in path.read_t
 @pytest.mark.parametrize(
     "name", [slow(name) if ".decoding." in name else name for name in WITH_EXAMPLES]
 )
-def test_the_examples_of_docstrings_run(name):
-    """Each runs as it is, with no imports added."""
+def test_the_examples_of_docstrings_run(name, monkeypatch):
+    """Each runs as it is, with no imports added. What they register is forgotten after them."""
+    monkeypatch.setattr(kinds_of_data, "_KINDS", dict(kinds_of_data._KINDS))
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     tests = [test for test in doctest.DocTestFinder().find(module, name) if test.examples]

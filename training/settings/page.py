@@ -149,7 +149,7 @@ def _table(name, model, heading, kind="", about=None, chosen=None):
         for key, field in fields
         if chosen is None or key in chosen
     )
-    about = " ".join(inspect.cleandoc(about or model.__doc__).split())
+    about = " ".join(inspect.cleandoc(about or model.__doc__ or "").split())
     return Table(name, heading, kind, about, settings)
 
 

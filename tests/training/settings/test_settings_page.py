@@ -5,13 +5,17 @@ import re
 import subprocess
 import sys
 import time
+from typing import ClassVar, Literal
 
 import pytest
 from click.testing import CliRunner
+from pydantic import Field
 
 from keras_transformer import TransformerConfig, variants
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
+from keras_transformer.training import DataSettings
+from keras_transformer.training.settings import sources
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
 from keras_transformer.training.settings.schema import Settings
@@ -188,3 +192,15 @@ def test_the_command_does_not_import_tensorflow(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0 and "warmup_steps = depends" in done.stdout, done.stderr
     assert done.stderr == "" and time.perf_counter() - begin < 60
+
+
+def test_a_kind_of_data_without_a_docstring_has_a_table(monkeypatch):
+    monkeypatch.setattr(sources, "_KINDS", dict(sources._KINDS))
+
+    class Bare(DataSettings):
+        columns: ClassVar = ("text",)
+        source: Literal["bare"] = Field(description="The kind of data.")
+
+    Bare.__doc__ = None
+    sources.register_source(Bare)
+    assert [table.about for table in tables("data") if table.name == "bare"] == [""]
