@@ -218,8 +218,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         >>> import keras
         >>> from keras_transformer.layers import MultiHeadCrossAttention
         >>> x, memory = keras.random.normal((2, 5, 16)), keras.random.normal((2, 7, 16))
-        >>> output, weights = MultiHeadCrossAttention(num_heads=4)(x, memory,
-        return_attention_scores=True)
+        >>> layer = MultiHeadCrossAttention(num_heads=4)
+        >>> output, weights = layer(x, memory, return_attention_scores=True)
         >>> output.shape, weights.shape
         (TensorShape([2, 5, 16]), TensorShape([2, 4, 5, 7]))
 

@@ -155,7 +155,7 @@ def terminating(function):
 @pytest.mark.parametrize(
     ("phase", "left"),
     [
-        ("train.open_source", set()),  # not even a folder
+        ("training_run.open_source", set()),  # not even a folder
         ("data.store.StoreWriter.write", {"config.toml", "tokenizer.model", "store"}),
         ("inputs.strings", {"config.toml", "store"}),
         ("session.make_learner", {"config.toml", "tokenizer.model", "store"}),
