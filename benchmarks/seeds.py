@@ -25,9 +25,6 @@ from keras_transformer.training.factory import model_config
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings, save_settings
 
-# What `Model` of seeds_jax.py computes; all else must be as by default.
-SIZES = ("num_layers", "d_model", "d_ff", "num_heads", "max_length", "dropout")
-
 
 @click.group()
 def main():
@@ -98,9 +95,12 @@ def recipe_of(settings, config):
         click.ClickException: If that program computes another model or another training.
     """
     encoder, training, schedule = config.encoder, settings.training, settings.schedule
+    block = encoder.block
+    # What `Model` of seeds_jax.py computes; all else must be as by default.
     plain = TransformerConfig(
         vocab_size=config.tokens.vocab_size, norm="pre",
-        **{name: getattr(encoder, name, getattr(encoder.block, name, None)) for name in SIZES},
+        num_layers=encoder.num_layers, d_model=encoder.d_model, d_ff=block.d_ff,
+        num_heads=block.attention.num_heads, max_length=encoder.max_length, dropout=block.dropout,
     )  # fmt: skip
     if config != plain:
         raise click.ClickException(
@@ -126,7 +126,7 @@ def recipe_of(settings, config):
         "num_heads": encoder.block.attention.num_heads,
         "dropout": encoder.block.dropout,
         "layer_norm_epsilon": encoder.block.normalization.epsilon,
-        **{name: getattr(config, name) for name in ("pad_id", "bos_id", "eos_id")},
+        **{name: getattr(config.tokens, name) for name in ("pad_id", "bos_id", "eos_id")},
         "longest": settings.data.max_length,
         "batch_tokens": settings.data.batch_tokens,
         "peak": schedule.peak,

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, file: str, then: Callable[[], object] = lambda: None
+    package: str, file: str, then: Callable[[Any], object] = lambda value: None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Returns `__getattr__`, `__dir__` and `__all__` for a package whose stub lists its names.
 
@@ -20,7 +20,7 @@ def lazy_names(
     Args:
         package: `__name__` of the package.
         file: `__file__` of the package.
-        then: Function to call after a name is imported.
+        then: Function to call with each value after it is imported.
     """
     stub = ast.parse(pathlib.Path(file).with_suffix(".pyi").read_text("utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
@@ -38,7 +38,7 @@ def lazy_names(
             return importlib.import_module(f".{name}", package)
         value = getattr(importlib.import_module(module, package), name)
         setattr(sys.modules[package], name, value)
-        then()
+        then(value)
         return value
 
     def names() -> list[str]:
