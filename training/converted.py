@@ -94,7 +94,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
     special = {name for name in options if options[name].metadata["set_by"] is not None}
     flat = config.to_flat()
     fields = {
-        name: short(value)
+        name: list(value) if isinstance(value, tuple) else short(value)
         for name, value in flat.items()
         if name not in special | config.follow and value is not None
     }
