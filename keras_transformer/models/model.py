@@ -161,7 +161,8 @@ class ConfiguredModel(keras.Model):
 
     def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> Any:
         """Checks inputs that are arrays, and trains the model: see `keras.Model.fit`."""
-        self._check_arrays(x, *(kwargs.get("validation_data") or ())[:1])
+        validation = kwargs.get("validation_data")
+        self._check_arrays(x, *(validation[:1] if isinstance(validation, (tuple, list)) else ()))
         with self._naming_unknown_ids():
             return super().fit(x, *args, **kwargs)
 

@@ -1,5 +1,6 @@
 """Token ids beyond the vocabulary in arrays given to `fit`, `evaluate` and `predict`."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,6 +36,30 @@ def test_the_data_of_a_validation_are_checked():
     model = TextClassifier(ClassifierConfig(**SIZES, labels=("a", "b")))
     with pytest.raises(ValueError, match="must be token ids from 0 to 7"):
         model.fit(GOOD, np.zeros(2), validation_data=(BAD, np.zeros(2)))
+
+
+@pytest.mark.parametrize("kind", ["data set", "list", "sequence"])
+def test_the_data_of_a_validation_may_be_a_data_set(kind):
+    model = LanguageModel(LanguageModelConfig(**SIZES))
+    model.compile(loss="sparse_categorical_crossentropy")
+    data = {
+        "data set": lambda: tf.data.Dataset.from_tensors((GOOD, GOOD)),
+        "list": lambda: [GOOD, GOOD],
+        "sequence": Batches,
+    }[kind]()
+    history = model.fit(GOOD, GOOD, validation_data=data, verbose=0)
+    assert len(history.history["val_loss"]) == 1
+
+
+class Batches(keras.utils.PyDataset):
+    def __init__(self):
+        super().__init__()
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, index):
+        return GOOD, GOOD
 
 
 def test_known_ids_and_data_sets_reach_keras():
