@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_transformer import Translator, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.pipelines import Run
 from keras_transformer.pretrained import hub
@@ -27,10 +27,9 @@ def test_the_hint_for_a_repository_name_is_to_download_it(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "LIBRARY", "no_such_library")  # which would download it
     assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
-    for opened in (Translator.from_pretrained, from_pretrained):
-        with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:
-            opened(NAME)
-        assert str(error.value).endswith(f"{DOWNLOAD}.") and "\n" not in str(error.value)
+    with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:
+        from_pretrained(NAME)
+    assert str(error.value).endswith(f"{DOWNLOAD}.") and "\n" not in str(error.value)
     for path in ("nowhere", "runs/demo", "/a/b", "a/b/c", "../b", str(tmp_path / "none")):
         assert hint(path) == "", path
     (tmp_path / "Helsinki-NLP").mkdir()
@@ -43,4 +42,4 @@ def test_a_marian_file_and_a_run_are_distinguished(tmp_path):
     assert f"`keras-transformer convert marian {file} RUN` converts it to a run." in hint(file)
     (tmp_path / "config.toml").touch()
     with pytest.raises(ValueError, match="must be a folder with a config.json.* It is a run: open"):
-        Translator.from_pretrained(tmp_path)
+        from_pretrained(tmp_path)

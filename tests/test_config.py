@@ -8,7 +8,7 @@ import pytest
 from support import small_config
 
 import keras_transformer as kt
-from keras_transformer import Transformer, TransformerConfig
+from keras_transformer import EncoderBlock, Transformer, TransformerConfig
 from keras_transformer.config import ModelConfig, OldConfigurationError
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.rules import OutputRules
@@ -21,6 +21,8 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.config import RecurrentConfig
 from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
 from keras_transformer.training.settings.training_sections import TrainingSettings
+
+TWICE = "`num_heads` must be given once, in the table `mixer` or beside it. Received: num_heads=2"
 
 # Table 3, column "params", in millions. Rows A, D and E give no number: the base model's 65
 # applies.
@@ -175,6 +177,14 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
             r"`num_heads` is no option of SelfAttention\(num_heads=4\), or has another value there",
         ),
         (
+            ClassifierConfig,
+            {"mixer": SelfAttention(), "attention_bias": True},
+            r"`attention_bias` is no option of SelfAttention\(\), or has another value there",
+        ),
+        (ClassifierConfig, {"mixer": {"num_heads": 4}, "num_heads": 2}, TWICE),
+        (TransformerConfig, {"encoder": {"mixer": {"num_heads": 4}, "num_heads": 2}}, TWICE),
+        (EncoderBlock, {"num_heads": 2, "d_ff": 8, "mixer": {"num_heads": 4}}, TWICE),
+        (
             TransformerConfig,
             {"num_decoder_layers": 3, "decoder": {"num_layers": 2}},
             "`num_decoder_layers` and `num_layers` of the decoder must be .*: 3 and 2",
@@ -191,6 +201,11 @@ def test_options_of_one_stack_and_defaults_are_not_refused():
     config = TransformerConfig(decoder="ssru", encoder={"window": 3})
     assert (config.encoder.window, config.decoder.window) == (3, None)
     assert SeriesConfig(encoder="lstm", d_ff=2048).encoder.cells == "lstm"
+    own = TransformerConfig.preset("tiny", mixer={"num_heads": 2}, decoder={"num_heads": 8})
+    assert own.encoder.block.mixer.num_heads == 2
+    part = TransformerConfig(num_heads=2, encoder={"mixer": {"num_heads": 4}})
+    heads = [stack.block.mixer.num_heads for stack in (part.encoder, part.decoder)]
+    assert heads == [4, 2] and own.decoder.block.mixer.num_heads == 8
     student = TransformerConfig.preset("student_tiny", decoder={"num_layers": 4})
     assert student.decoder.num_layers == 4
 

@@ -160,7 +160,4 @@ def _has(attention, name, value):
     field = short_options(type(attention)).get(name)
     if field is None:
         return False
-    base, own = field.metadata["of"], getattr(attention, field.name)
-    if base is not None and value is not None:
-        value = base.make(value, name)
-    return own == value or name == "attention_bias"
+    return dataclasses.replace(attention, **{field.name: value}) == attention

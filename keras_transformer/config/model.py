@@ -16,7 +16,7 @@ from keras_transformer.config.parts import (
     known_options,
 )
 from keras_transformer.config.presets import PRESETS
-from keras_transformer.mixers import SelfAttention, short_options
+from keras_transformer.mixers import SelfAttention, in_table, short_options
 from keras_transformer.variants import Variant, kind_of
 
 Config = TypeVar("Config", bound="ModelConfig")
@@ -156,6 +156,7 @@ class ModelConfig:
             part = cls.description[stack]
             fields[stack] = part.begin(PRESETS[name][stack])[1] | part.begin(changes[stack])[1]
         unused = cls.without_effect(fields) - changes.keys()
+        unused |= {*in_table(changes)} - changes.keys()
         if isinstance(changes.get("mixer"), Variant):  # an object has its own options
             unused |= {*short_options(type(changes["mixer"]))} - changes.keys()
         return cls(**{key: value for key, value in fields.items() if key not in unused})

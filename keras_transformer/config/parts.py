@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from keras_transformer.mixers import check_given_once, overridden
 from keras_transformer.variants import Variant
 
 PARTS = ("input", "encoder", "decoder", "head")
@@ -106,6 +107,8 @@ def distribute(description, aliases, values, owner) -> dict[str, Any]:
                 f"`{alias}` and `{key}` of the {name} must be the same. "
                 f"Received: {value} and {begun[name][1][key]}."
             )
+    for options in (flat, *(table for _, table in begun.values())):
+        check_given_once(options)
     resolved = {
         name: (part.resolved(*begun[name], flat), begun[name][1])
         for name, part in description.items()
@@ -117,7 +120,7 @@ def distribute(description, aliases, values, owner) -> dict[str, Any]:
         base, table = begun[name]
         own = {key: flat[key] for key in part.options(resolved[name][0]) if key in flat}
         # An option given for this part overrides the flat option.
-        parts[name] = base.with_options(**{**own, **table})
+        parts[name] = base.with_options(**overridden(own, table))
     return parts
 
 

@@ -212,7 +212,7 @@ class StackConfig(PartConfig):
 
     @property
     def mixer(self) -> Mixer:
-        """What reads the other positions in each block."""
+        """The mixer of each block, which reads the other positions."""
         return self.block.mixer
 
     @property

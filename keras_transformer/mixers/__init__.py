@@ -3,7 +3,10 @@
 from keras_transformer.mixers.attention import (
     AttentionHeads,
     CrossAttention,
+    check_given_once,
     completed,
+    in_table,
+    overridden,
     shared_options,
     short_options,
 )
@@ -17,7 +20,10 @@ __all__ = [
     "CrossAttention",
     "Mixer",
     "SelfAttention",
+    "check_given_once",
     "completed",
+    "in_table",
+    "overridden",
     "shared_options",
     "short_options",
 ]

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from keras_transformer.arguments import option, options_of
 from keras_transformer.checks import Count, OptionalCount, Rate
+from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
 from keras_transformer.variants import KIND, Variant, declared, kind_of
@@ -136,6 +137,56 @@ def shared_options(value: Any) -> dict[str, Any]:
     """Returns the options that self-attention and cross-attention share; none of another mixer."""
     names = options_of(AttentionHeads) if isinstance(value, AttentionHeads) else ()
     return {name: getattr(value, name) for name in names}
+
+
+def in_table(options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options in the table of a `mixer`, by their names in a block; often none.
+
+    Args:
+        options: Options of a block by name, the `mixer` perhaps among them.
+    """
+    table: Any = options.get("mixer")
+    return {name: table[field.name] for name, field in _fields_in_table(table).items()}
+
+
+def overridden(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """Returns options of a block with others instead, also of those in the table of a `mixer`.
+
+    Args:
+        options, others: Options by name.
+    """
+    result = {**options, **others}
+    table: Any = options.get("mixer")
+    fields = _fields_in_table(table)
+    replaced = {field.name for name, field in fields.items() if name in others}
+    if replaced and "mixer" not in others:
+        result["mixer"] = {key: value for key, value in table.items() if key not in replaced}
+    return result
+
+
+def _fields_in_table(table):
+    """Returns the options of attention in a table of a `mixer`, by their names in a block."""
+    if not isinstance(table, dict):
+        return {}
+    kind = Mixer.kinds().get(table.get(KIND, Mixer.default_kind), Mixer)
+    return {name: field for name, field in short_options(kind).items() if field.name in table}
+
+
+def check_given_once(options: dict[str, Any]) -> None:
+    """Checks that no option of a mixer stands in its table and, with another value, beside it.
+
+    Args:
+        options: Options of a block that are given together, by name.
+
+    Raises:
+        ValueError: If there is such an option.
+    """
+    for name, value in in_table(options).items():
+        if name in options and options[name] != value:
+            raise ValueError(
+                f"`{name}` must be given once, in the table `mixer` or beside it. "
+                f"Received: {name}={options[name]!r}, mixer={options['mixer']!r}."
+            )
 
 
 def completed(current: Variant, given: Any, options: dict[str, Any]) -> Any:

@@ -1,9 +1,10 @@
 """Pipelines of checkpoints of other projects."""
 
 import os
+import warnings
 from typing import Any
 
-from keras_transformer.pretrained.read import open_checkpoint
+from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import TASKS
 
 
@@ -24,5 +25,7 @@ def from_pretrained(path: str | os.PathLike, max_length: int | None = None) -> A
         import keras_transformer
         keras_transformer.from_pretrained("opus-mt-en-de")(["A dog runs over the hill."])
     """
-    checkpoint = open_checkpoint(path)
+    checkpoint = read_checkpoint(path)
+    for note in checkpoint.notes:
+        warnings.warn(f"{note}.", stacklevel=2)
     return TASKS[checkpoint.task].pipeline_class().of_checkpoint(checkpoint, max_length)

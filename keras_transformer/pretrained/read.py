@@ -1,7 +1,5 @@
 """Reading of checkpoints of other projects as models with tokenizers."""
 
-import warnings
-
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.pretrained.family import CONFIG, Checkpoint, Family, families
 from keras_transformer.pretrained.files.folder import CheckpointFolder
@@ -96,11 +94,3 @@ def find_family(folder, path) -> type[Family]:
         f"{folder.path / CONFIG}: `model_type` must be one of {', '.join(kinds)}. "
         f"Received: {content.get('model_type')!r}."
     )
-
-
-def open_checkpoint(path) -> Checkpoint:
-    """Reads a checkpoint as `read_checkpoint` does, with a warning for each of its notes."""
-    checkpoint = read_checkpoint(path)
-    for note in checkpoint.notes:
-        warnings.warn(f"{note}.", stacklevel=4)
-    return checkpoint

@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.checks import is_integer, require_tensorflow
-from keras_transformer.pretrained.read import open_checkpoint
 from keras_transformer.tasks.answering import Answering
 from keras_transformer.tasks.attention import Attention, attentions
 from keras_transformer.tasks.ensemble import open_together, runs_of, vocabulary_difference
@@ -95,24 +94,6 @@ class Pipeline(Answering, tf.Module):
         """
         _refuse_max_length(max_length, cls.task)
         return cls(model)
-
-    @classmethod
-    def from_pretrained(cls: type[Kind], path: Path, max_length: int | None = None) -> Kind:
-        """Opens a checkpoint of another project.
-
-        The pipeline uses the checkpoint's own search by default.
-        `keras_transformer.from_pretrained` does the same and chooses the class itself.
-
-        Args:
-            path: See `read_checkpoint`.
-            max_length: See the class.
-
-        Raises:
-            TypeError: If the checkpoint's model is not of this class.
-            ValueError: If there is no checkpoint at `path`, it is damaged or not supported, or
-                `max_length` has no effect.
-        """
-        return cls.of_checkpoint(open_checkpoint(path), max_length)
 
     @classmethod
     def of_checkpoint(cls: type[Kind], checkpoint: Any, max_length: int | None = None) -> Kind:

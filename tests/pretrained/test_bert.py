@@ -21,7 +21,7 @@ from bert_folders import (
 )
 from click.testing import CliRunner
 
-from keras_transformer import Translator, from_pretrained
+from keras_transformer import from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pipelines import Run, TextClassificationPipeline, TokenClassificationPipeline
@@ -116,12 +116,6 @@ def test_a_run_contains_the_model_its_vocabulary_and_its_labels(tmp_path):
     assert ours.model.config == theirs.model.config
     assert [r.label for r in ours.classify(TEXTS)] == [r.label for r in theirs.classify(TEXTS)]
     assert ours.tokenizers.files() == theirs.tokenizers.files()
-
-
-def test_it_cannot_be_opened_as_a_translator(tmp_path):
-    write_folder(tmp_path)
-    with pytest.raises(TypeError, match="`model` must be a Transformer"):
-        Translator.from_pretrained(tmp_path)
 
 
 def change_json(path, change):

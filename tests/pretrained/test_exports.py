@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from opus_folders import CODES, write_folder
 
-from keras_transformer import Beam, Greedy, Translator
+from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.decoding import SearchOptions
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
@@ -32,7 +32,7 @@ BEAM = Beam(4, 1.0, normalization="power", extra_length=None, stopping="score")
 def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hf")
     write_folder(folder, codes=CODES, seed=2, d_model=24, max_length=10)
-    translator = Translator.from_pretrained(folder)
+    translator = from_pretrained(folder)
     model = translator.model
     factors = {"query/kernel": 3, "cross_attention/output/kernel": 6, "table": 2}
     for weight in model.weights:  # otherwise nothing would depend on the source

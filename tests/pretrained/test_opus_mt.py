@@ -24,7 +24,7 @@ from opus_folders import (
     write_folder,
 )
 
-from keras_transformer import Beam, Greedy, Translator, from_pretrained
+from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.positions import sinusoids
 from keras_transformer.pretrained.read import read_checkpoint
@@ -241,7 +241,7 @@ def test_text_becomes_the_ids_of_hugging_face(tmp_path):
     """Tokens from SentencePiece, ids from the table, unknown if it lacks one; codes first."""
     vocab = vocabulary("source", "target", codes=CODES)
     write_folder(tmp_path, codes=CODES)
-    translator = Translator.from_pretrained(tmp_path)
+    translator = from_pretrained(tmp_path)
     spm = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "source.spm"))
     texts = ["a dog", ">>nld<< the cat sat", ">>xxx<<a cat", "über Q", ">>deu<<", "",
              "a >>deu<< cat", ">>nld<< a\ncat"]  # fmt: skip
@@ -263,7 +263,7 @@ def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_hugging_fac
     rng = np.random.default_rng(0)
     alphabet = [*"abdogcet ", *"жж€漢字ÿxyzüQ1"]
     texts = [*UNKNOWN_TEXTS, *("".join(rng.choice(alphabet, 1 + n % 17)) for n in range(500))]
-    tokenizers = Translator.from_pretrained(tmp_path).tokenizers
+    tokenizers = from_pretrained(tmp_path).tokenizers
     for tokenizer, name in zip(tokenizers, ("source", "target"), strict=True):
         spm = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / f"{name}.spm"))
         expected = []
@@ -285,7 +285,7 @@ def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_hugging_fac
 def test_such_characters_are_looked_up_in_a_saved_model_and_from_exported_files(tmp_path):
     """A server has no Python, so the SavedModel is loaded as a server loads it."""
     with_unknown_pieces(tmp_path / "hf")
-    tokenizers = Translator.from_pretrained(tmp_path / "hf").tokenizers
+    tokenizers = from_pretrained(tmp_path / "hf").tokenizers
     expected = tokenizers.source.encode(UNKNOWN_TEXTS)
     module = tf.Module()
     module.tokenizer = tokenizers.source
@@ -306,7 +306,7 @@ def test_such_characters_are_looked_up_in_a_saved_model_and_from_exported_files(
 
 def test_ids_become_text_also_for_tokens_of_the_other_side(tmp_path):
     write_folder(tmp_path, codes=CODES)
-    translator = Translator.from_pretrained(tmp_path)
+    translator = from_pretrained(tmp_path)
     vocab = vocabulary("source", "target", codes=CODES)
     import opus_folders
 

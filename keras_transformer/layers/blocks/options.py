@@ -8,6 +8,7 @@ from keras_transformer import activations, positions
 from keras_transformer.arguments import option
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.mixers import check_given_once
 from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
@@ -64,6 +65,7 @@ def split_options(
     others = {name: value for name, value in arguments.items() if name not in options}
     if given.get("num_heads") is None:  # a mixer that is no attention has no heads
         given.pop("num_heads", None)
+    check_given_once(given)
     config = StackConfig.from_flat(d_model=None, **given)
     is_missing = config.block.attention is config.mixer and "num_heads" not in given
     if is_missing and not isinstance(given.get("mixer"), Variant):

@@ -9,7 +9,7 @@ from marian_reference import Marian
 from marks import slow, slow_except
 from searching import by_beam, by_greedy
 
-from keras_transformer import Beam, Greedy, Translator, from_pretrained
+from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.decoding import SearchOptions
 from keras_transformer.pretrained.files.marian import gelu
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, Quantized
@@ -320,7 +320,7 @@ def test_vocabularies_are_found_next_to_the_model(tmp_path):
         from_pretrained(path)
     for name, size in (("trgvocab.spm", 37), ("srcvocab.spm", 31)):
         (tmp_path / name).write_bytes(marian_models.vocabulary(size))
-    made = Translator.from_pretrained(path)
+    made = from_pretrained(path)
     assert made.source_tokenizer.model == marian_models.vocabulary(31)
     assert made.target_tokenizer.model == marian_models.vocabulary(37)
     (tmp_path / "more.spm").touch()
