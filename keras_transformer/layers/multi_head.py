@@ -37,6 +37,11 @@ class MultiHeadAttention(AttendingLayer):
         }
         super().__init__(**options)
         if isinstance(num_heads, AttentionHeads):
+            if not isinstance(num_heads, self.options_class):
+                raise TypeError(
+                    f"`num_heads` must be an integer or a `{self.options_class.__name__}`. "
+                    f"Received: num_heads={num_heads!r}."
+                )
             given = dataclasses.replace(num_heads, **own) if own else num_heads
         else:
             given = self.options_class(num_heads, **own)

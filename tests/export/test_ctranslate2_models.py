@@ -349,6 +349,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
             r"cannot express normalised queries and keys of cross-attention \(`query_key_norm`\)",
         ),
         ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
+        ({"cross_attention": {"num_heads": 1}}, "cannot express `cross_attention`"),
     ],
 )
 def test_options_that_ctranslate2_does_not_support_are_reported(changes, message):

@@ -257,6 +257,10 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         ({"normalization": "rms"}, r"`normalization`=RMSNorm\(\): it must be LayerNorm\(\)"),
         slow({"normalization": LayerNorm(offset=False)}, r".*offset=False\): it must be"),
         slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
+        slow(
+            {"cross_attention": {"num_heads": 1}, "decoder": "self_attention"},
+            "`cross_attention`=Cross.*: it must be None",
+        ),
         ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         (

@@ -187,3 +187,9 @@ def test_attention_is_a_value_of_the_block_and_of_its_layer():
     assert (cross.num_heads, cross.num_key_value_heads, cross.dropout) == (2, 2, 0.2)
     assert kt.TransformerConfig(**config.to_flat()) == config
     assert kt.TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    for layer, other in (
+        (kt.layers.MultiHeadSelfAttention, kt.layers.CrossAttention(num_heads=4)),
+        (kt.layers.MultiHeadCrossAttention, value),
+    ):
+        with pytest.raises(TypeError, match="`num_heads` must be an integer or a `[SC]"):
+            layer(other)

@@ -115,8 +115,7 @@ class Encoder(EncoderCall, Stack):
 
     Returns:
         The memory `[B, S, D]`; with `return_attention_scores`, a pair of this and a dictionary of
-        attention
-        weights: `"block_0/self_attention"` and so on with `[B, H, S, S]`.
+        attention weights: `"block_0/self_attention"` and so on with `[B, H, S, S]`.
 
     Example:
         >>> import keras
