@@ -8,12 +8,12 @@ import pytest
 from support import small_config
 
 import keras_transformer as kt
-from keras_transformer import EncoderBlock, Transformer, TransformerConfig
+from keras_transformer import DecoderBlock, EncoderBlock, Transformer, TransformerConfig
 from keras_transformer.config import ModelConfig, OldConfigurationError
 from keras_transformer.config.part_config import PartConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.mixers import AttentionHeads, SelfAttention
+from keras_transformer.mixers import AttentionHeads, CrossAttention, SelfAttention
 from keras_transformer.models import PRESETS, ClassifierConfig, LanguageModelConfig, SeriesConfig
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.search_settings import SearchSettings
@@ -185,6 +185,11 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
         (TransformerConfig, {"encoder": {"mixer": {"num_heads": 4}, "num_heads": 2}}, TWICE),
         (EncoderBlock, {"num_heads": 2, "d_ff": 8, "mixer": {"num_heads": 4}}, TWICE),
         (
+            DecoderBlock,
+            {"num_heads": 2, "d_ff": 8, "mixer": "ssru", "cross_attention": {"num_heads": 1}},
+            "`num_heads` must be given once, in `cross_attention` or beside it. Received: num_hea",
+        ),
+        (
             TransformerConfig,
             {"num_decoder_layers": 3, "decoder": {"num_layers": 2}},
             "`num_decoder_layers` and `num_layers` of the decoder must be .*: 3 and 2",
@@ -206,6 +211,10 @@ def test_options_of_one_stack_and_defaults_are_not_refused():
     part = TransformerConfig(num_heads=2, encoder={"mixer": {"num_heads": 4}})
     heads = [stack.block.mixer.num_heads for stack in (part.encoder, part.decoder)]
     assert heads == [4, 2] and own.decoder.block.mixer.num_heads == 8
+    for value in ({"num_heads": 1}, CrossAttention(num_heads=1)):
+        cross = TransformerConfig(num_heads=2, decoder="ssru", cross_attention=value)
+        assert cross.encoder.block.mixer.num_heads == 2
+        assert cross.decoder.block.memory_attention == CrossAttention(num_heads=1)
     student = TransformerConfig.preset("student_tiny", decoder={"num_layers": 4})
     assert student.decoder.num_layers == 4
 

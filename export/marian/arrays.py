@@ -91,10 +91,8 @@ def check_expressible(config, tokenizers) -> list[int]:
     """
     wrong = unexpressed(config)
     if wrong is not None:
-        name, rule = wrong
-        raise ExportError(
-            f"Marian cannot express `{name}`={config.to_flat().get(name)!r}: it must be {rule}."
-        )
+        name, value, rule = wrong
+        raise ExportError(f"Marian cannot express `{name}`={value!r}: it must be {rule}.")
     defined = [SpecialIds.of(side.model) for side in tokenizers]
     for side, ids in zip(tokenizers, defined, strict=True):
         _check_vocabulary(side, ids)

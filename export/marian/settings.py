@@ -70,11 +70,12 @@ def _version(config):
     return WRITTEN_HERE if minimum is None else f"v{minimum} {WRITTEN_HERE}"
 
 
-def unexpressed(config) -> tuple[str, str] | None:
+def unexpressed(config) -> tuple[str, Any, str] | None:
     """Returns the first field of a `TransformerConfig` that Marian cannot express.
 
     Returns:
-        The name of the field and its allowed values as a text; `None` if Marian can express all.
+        The name of the field, its value and its allowed values as a text; `None` if Marian can
+        express all.
     """
     wanted = {
         "norm": "post",
@@ -97,19 +98,21 @@ def unexpressed(config) -> tuple[str, str] | None:
     }
     flat = config.to_flat()
     for name, value in wanted.items():
-        if flat.get(name, "different") != value:  # in encoder and decoder
-            return name, repr(value)
+        if flat.get(name) != value:
+            return name, flat.get(name), repr(value)
     for stack in config.stacks:
-        if not isinstance(stack.block.attention.use_bias, bool):
-            return "attention_bias", "True or False"
-    block = config.decoder.block
-    if block.attention is block.mixer and block.cross_attention is not None:
-        return "cross_attention", "None"
-    if config.decoder.mixer.kind not in OURS.values():
-        return "mixer", " or ".join(map(repr, OURS.values()))
-    for stack in config.stacks:
-        if not isinstance(stack.block.feed_forward, Plain):
-            return "feed_forward", "Plain()"
-    if config.encoder.block.activation not in ACTIVATIONS.values():
-        return "activation", " or ".join(map(repr, ACTIVATIONS.values()))
+        bias = stack.block.attention.use_bias
+        if not isinstance(bias, bool):
+            return "attention_bias", bias, "True or False"
+    mixer = config.decoder.mixer.kind
+    if mixer not in OURS.values():
+        return "mixer", mixer, " or ".join(map(repr, OURS.values()))
+    for name, value in flat.get("decoder", {}).items():
+        if name not in ("num_layers", "mixer"):
+            return name, value, f"{flat.get(name)!r}, as in the encoder"
+    feed_forward, activation = config.encoder.block.feed_forward, config.encoder.block.activation
+    if not isinstance(feed_forward, Plain):
+        return "feed_forward", feed_forward, "Plain()"
+    if activation not in ACTIVATIONS.values():
+        return "activation", activation, " or ".join(map(repr, ACTIVATIONS.values()))
     return None

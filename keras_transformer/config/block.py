@@ -13,6 +13,7 @@ from keras_transformer.mixers import (
     Mixer,
     SelfAttention,
     completed,
+    has_option,
     shared_options,
     short_options,
 )
@@ -122,16 +123,18 @@ class BlockConfig(PartConfig):
         shorts = {name: options.pop(name) for name in names}
         raw = options.pop("mixer", None)
         mixer = completed(self.mixer, raw, shorts)
-        given = options.pop("cross_attention", self.cross_attention)
-        cross = given
-        if isinstance(given, dict) or (shorts and not isinstance(mixer, AttentionHeads)):
+        given = options.pop("cross_attention", None)
+        cross = given or self.cross_attention
+        attends = isinstance(mixer, AttentionHeads)
+        is_whole = isinstance(given, CrossAttention) and not attends  # and has precedence
+        if isinstance(given, dict) or (shorts and not attends):
             base = self.cross_attention or CrossAttention(**shared_options(mixer))
-            cross = completed(base, given if isinstance(given, dict) else None, shorts)
+            cross = completed(base, given, shorts)
         tables = [table for table in (raw, given) if isinstance(table, dict)]
         for name, value in shorts.items():
             own = short_options(SelfAttention)[name].name
-            is_set = any(own in table for table in tables)  # which has precedence
-            if not is_set and not any(_has(one, name, value) for one in (mixer, cross)):
+            is_set = is_whole or any(own in table for table in tables)  # which has precedence
+            if not is_set and not any(has_option(one, name, value) for one in (mixer, cross)):
                 raise ValueError(
                     f"`{name}` is no option of {mixer!r}, or has another value there. "
                     f"Received: {name}={value!r}."
@@ -153,11 +156,3 @@ class BlockConfig(PartConfig):
             del flat["cross_attention"]
         shorts = short_options(type(attention))
         return {**flat, **{name: getattr(attention, f.name) for name, f in shorts.items()}}
-
-
-def _has(attention, name, value):
-    """Returns whether an attention has this value of an option of a block."""
-    field = short_options(type(attention)).get(name)
-    if field is None:
-        return False
-    return dataclasses.replace(attention, **{field.name: value}) == attention

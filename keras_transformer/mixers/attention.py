@@ -139,6 +139,12 @@ def shared_options(value: Any) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
+def has_option(attention: Any, name: str, value: Any) -> bool:
+    """Returns whether an attention has a value of an option, by its name in a block."""
+    field = short_options(type(attention)).get(name)
+    return field is not None and dataclasses.replace(attention, **{field.name: value}) == attention
+
+
 def in_table(options: dict[str, Any]) -> dict[str, Any]:
     """Returns the options in the table of a `mixer`, by their names in a block; often none.
 

@@ -25,6 +25,7 @@ from keras_transformer.export.marian.arrays import cut_shortlist
 from keras_transformer.export.marian.calibration import find_multipliers
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.feed_forwards import Plain
+from keras_transformer.mixers import CrossAttention
 from keras_transformer.norms import LayerNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.files.marian.binary import read_bin
@@ -258,8 +259,11 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         slow({"normalization": LayerNorm(offset=False)}, r".*offset=False\): it must be"),
         slow({"window": 4, "decoder": "self_attention"}, "`window`=4: it must be None"),
         slow(
-            {"cross_attention": {"num_heads": 1}, "decoder": "self_attention"},
-            "`cross_attention`=Cross.*: it must be None",
+            {"cross_attention": CrossAttention(num_heads=1), "decoder": "self_attention"},
+            "`cross_attention`=Cross.*: it must be None, as in the encoder",
+        ),
+        slow(
+            {"decoder": "ssru", "cross_attention": CrossAttention(num_heads=1)}, "`num_heads`=1: it"
         ),
         ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),

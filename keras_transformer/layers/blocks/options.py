@@ -8,7 +8,7 @@ from keras_transformer import activations, positions
 from keras_transformer.arguments import option
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.mixers import check_given_once
+from keras_transformer.mixers import check_given_once, has_option, short_options
 from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
@@ -67,6 +67,14 @@ def split_options(
         given.pop("num_heads", None)
     check_given_once(given)
     config = StackConfig.from_flat(d_model=None, **given)
+    attention, cross = config.block.attention, given.get("cross_attention")
+    if attention is not config.mixer and cross is not None:  # the only attention of the block
+        for name in {*short_options(type(attention))} & {*given}:
+            if not has_option(attention, name, given[name]):
+                raise ValueError(
+                    f"`{name}` must be given once, in `cross_attention` or beside it. "
+                    f"Received: {name}={given[name]!r}, cross_attention={cross!r}."
+                )
     is_missing = config.block.attention is config.mixer and "num_heads" not in given
     if is_missing and not isinstance(given.get("mixer"), Variant):
         check_count("num_heads", None)
