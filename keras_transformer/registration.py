@@ -2,9 +2,11 @@
 
 import importlib
 import sys
+import threading
 
 PUBLIC = "keras_transformer.layers", "keras_transformer.models"
-_started = False
+_done = False
+_thread = threading.local()  # a lock could wait for an import that waits for the lock
 
 
 def register(value: object = object) -> None:
@@ -16,10 +18,15 @@ def register(value: object = object) -> None:
         value: What a program imports. Functions register nothing: `open` and `from_pretrained`
             import what they need and no other task.
     """
-    global _started
-    if _started or "keras" not in sys.modules or not isinstance(value, type):
+    global _done
+    is_running = getattr(_thread, "is_running", False)  # the imports below come here again
+    if _done or is_running or "keras" not in sys.modules or not isinstance(value, type):
         return
-    _started = True
-    for package in map(importlib.import_module, PUBLIC):
-        for name in package.__all__:
-            getattr(package, name)
+    _thread.is_running = True
+    try:
+        for package in map(importlib.import_module, PUBLIC):
+            for name in package.__all__:
+                getattr(package, name)
+        _done = True  # otherwise, the next name tries again
+    finally:
+        _thread.is_running = False

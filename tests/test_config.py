@@ -215,8 +215,27 @@ def test_options_of_one_stack_and_defaults_are_not_refused():
         cross = TransformerConfig(num_heads=2, decoder="ssru", cross_attention=value)
         assert cross.encoder.block.mixer.num_heads == 2
         assert cross.decoder.block.memory_attention == CrossAttention(num_heads=1)
+    objects = TransformerConfig.preset("tiny", decoder=SelfAttention(num_heads=2))
+    assert [stack.block.mixer.num_heads for stack in objects.stacks] == [4, 2]
     student = TransformerConfig.preset("student_tiny", decoder={"num_layers": 4})
     assert student.decoder.num_layers == 4
+
+
+@pytest.mark.parametrize("given", ["attention", {}, {"dropout": 0.3}])
+@pytest.mark.parametrize("heads", [{"mixer": {"num_heads": 2}}, {"num_heads": 2}])
+def test_cross_attention_has_the_options_of_self_attention(heads, given):
+    """Unless it is given others."""
+    preset = TransformerConfig.preset("tiny", cross_attention=given, **heads)
+    block = preset.decoder.block
+    dropout = 0.3 if isinstance(given, dict) and given else 0.0
+    assert block.memory_attention == CrossAttention(num_heads=2, dropout=dropout)
+    options = {"mixer": {"num_heads": 2}, "cross_attention": given}
+    assert DecoderBlock(None, 8, **options).config.block.memory_attention == block.memory_attention
+
+
+def test_cross_attention_keeps_its_options_with_another_mixer():
+    stack = StackConfig.from_flat(num_heads=4, attention_bias=True).with_options(mixer="ssru")
+    assert stack.block.memory_attention == CrossAttention(num_heads=4, use_bias=True)
 
 
 @pytest.mark.slow

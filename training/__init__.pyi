@@ -8,6 +8,7 @@ from .evaluate import evaluate_split as evaluate_split
 from .losses.cross_entropy import LabelSmoothedCrossEntropy as LabelSmoothedCrossEntropy
 from .losses.metrics import TokenAccuracy as TokenAccuracy
 from .schedule import WarmupInverseSqrt as WarmupInverseSqrt
+from .settings.data_sections import TokenData as TokenData
 from .settings.fields import DataSettings as DataSettings
 from .settings.sources import register_source as register_source
 from .settings.toml import SettingsError as SettingsError, load_settings as load_settings

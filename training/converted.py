@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Generator
 
 from keras_transformer.files import draft_of, remove_stale_drafts, replacing, sync
+from keras_transformer.mixers import CrossAttention
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.toml import save_settings
-from keras_transformer.variants import short
+from keras_transformer.variants import plain, short
 
 
 def write_converted(checkpoint, path) -> Run:
@@ -94,7 +95,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
     special = {name for name in options if options[name].metadata["set_by"] is not None}
     flat = config.to_flat()
     fields = {
-        name: list(value) if isinstance(value, tuple) else short(value)
+        name: _written(value)
         for name, value in flat.items()
         if name not in special | config.follow and value is not None
     }
@@ -113,3 +114,13 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
     if settings.config(**{name: flat[name] for name in special}) != config:
         raise ValueError(f"training settings cannot describe {config}.")
     return settings
+
+
+def _written(value):
+    """Returns a value of the configuration of a model as TOML has it."""
+    if isinstance(value, dict):
+        return {key: _written(item) for key, item in value.items()}
+    if isinstance(value, CrossAttention):  # what its table lacks is as in self-attention
+        options = plain(value)
+        return {key: _written(item) for key, item in options.items() if item is not None}
+    return list(value) if isinstance(value, tuple) else short(value)

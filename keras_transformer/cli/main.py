@@ -93,7 +93,7 @@ def _holds_training(run):
 @click.argument("section", required=False)
 @option("--markdown", is_flag=True, help="Print all settings in Markdown, as in docs/settings.md.")
 def settings(section, markdown) -> None:
-    """Print the settings of a configuration with type, default and meaning.
+    """Print the settings that a configuration may have, with type, default and meaning.
 
     SECTION restricts the list to one section of the configuration, such as training, or to one
     kind of [data], such as text or tfds.

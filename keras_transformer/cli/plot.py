@@ -185,7 +185,7 @@ def curves(runs, output) -> None:
 @click.argument("model_or_config")
 @OUTPUT
 def structure(model_or_config, output) -> None:
-    """Draw the structure of a model, as in Fig. 1 of the paper.
+    """Draw the structure of a model, as in Figure 1 of the paper.
 
     The plot contains the model's sizes. MODEL_OR_CONFIG is the folder of a run, a TOML file, or the
     name of a configuration in the package. A configuration does not determine the number of labels

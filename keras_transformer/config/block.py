@@ -42,7 +42,8 @@ class BlockConfig(PartConfig):
         or, in decoders, `"ssru"`, a causal recurrence with a state of fixed size (Kim et al.,
         2019), with which `position` must be one that is added to the embedding, or `"none"`; or a
         table with such a `kind` and its options, such as `{ num_heads = 8, window = 64 }`. Options
-        of self-attention may also be given without the table. In Python also a `Mixer`, which may
+        of self-attention may also be given without the table; in it, `attention_dropout` and
+        `attention_bias` are `dropout` and `use_bias`. In Python also a `Mixer`, which may
         be one of your own.""",
         of=Mixer,
     )
@@ -123,22 +124,19 @@ class BlockConfig(PartConfig):
         shorts = {name: options.pop(name) for name in names}
         raw = options.pop("mixer", None)
         mixer = completed(self.mixer, raw, shorts)
-        given = options.pop("cross_attention", None)
-        cross = given or self.cross_attention
+        own = self.cross_attention
+        given = options.pop("cross_attention", own)
         attends = isinstance(mixer, AttentionHeads)
-        is_whole = isinstance(given, CrossAttention) and not attends  # and has precedence
-        if isinstance(given, dict) or (shorts and not attends):
-            base = self.cross_attention or CrossAttention(**shared_options(mixer))
-            cross = completed(base, given, shorts)
-        tables = [table for table in (raw, given) if isinstance(table, dict)]
-        for name, value in shorts.items():
-            own = short_options(SelfAttention)[name].name
-            is_set = is_whole or any(own in table for table in tables)  # which has precedence
-            if not is_set and not any(has_option(one, name, value) for one in (mixer, cross)):
-                raise ValueError(
-                    f"`{name}` is no option of {mixer!r}, or has another value there. "
-                    f"Received: {name}={value!r}."
-                )
+        # An object has precedence, as options in a table have.
+        is_whole = given is not own and isinstance(given, CrossAttention) and not attends
+        cross = given
+        if isinstance(given, dict | str) or not (attends or is_whole):
+            base = None if given is None else own
+            base = base or CrossAttention(**shared_options(mixer if attends else self.mixer))
+            table = given if isinstance(given, dict | str) else None
+            cross = completed(base, table, {} if attends else shorts)
+        if not is_whole:
+            _check_found(shorts, (raw, given), (mixer, cross))
         if cross == CrossAttention(**shared_options(mixer)):
             cross = None
         return dataclasses.replace(self, mixer=mixer, cross_attention=cross, **options)
@@ -154,5 +152,25 @@ class BlockConfig(PartConfig):
             flat["mixer"] = kind_of(self.mixer)
         elif attention is not self.mixer:
             del flat["cross_attention"]
-        shorts = short_options(type(attention))
+        known = short_options(SelfAttention)  # a mixer of your own may have more
+        shorts = {name: f for name, f in short_options(type(attention)).items() if name in known}
         return {**flat, **{name: getattr(attention, f.name) for name, f in shorts.items()}}
+
+
+def _check_found(shorts, given, attentions):
+    """Raises a `ValueError` for an option that no attention has; those in tables have precedence.
+
+    Args:
+        shorts: Options of attention, by their names in a block.
+        given: What is given for the attentions: tables among other things.
+        attentions: The mixer and the cross-attention that were made from all this.
+    """
+    tables = [table for table in given if isinstance(table, dict)]
+    for name, value in shorts.items():
+        own = short_options(SelfAttention)[name].name
+        is_set = any(own in table for table in tables)
+        if not is_set and not any(has_option(one, name, value) for one in attentions):
+            raise ValueError(
+                f"`{name}` is no option of {attentions[0]!r}, or has another value there. "
+                f"Received: {name}={value!r}."
+            )

@@ -29,13 +29,15 @@ class MultiHeadAttention(AttendingLayer):
     Reference: Vaswani et al. (2017), section 3.2.2.
     """
 
-    options_class: ClassVar[type[AttentionHeads]]
+    options_class: ClassVar[Any]
 
-    def __init__(self, num_heads: int | AttentionHeads, **options: Any):
+    def __init__(self, num_heads: int | dict[str, Any] | AttentionHeads, **options: Any):
         own = {
             name: options.pop(name) for name in options_of(self.options_class) if name in options
         }
         super().__init__(**options)
+        if isinstance(num_heads, dict):  # from `get_config`
+            num_heads = self.options_class.make(num_heads)
         if isinstance(num_heads, AttentionHeads):
             if not isinstance(num_heads, self.options_class):
                 raise TypeError(
@@ -180,6 +182,8 @@ class MultiHeadAttention(AttendingLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
+        if type(self.options) is not self.options_class:  # a kind of your own
+            return {**super().get_config(), "num_heads": plain(self.options)}
         names = options_of(self.options_class)
         own = {name: plain(getattr(self.options, name)) for name in names}
         return {**super().get_config(), **own}

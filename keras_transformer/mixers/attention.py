@@ -18,7 +18,7 @@ def check_projections(name: str, value: Any) -> None:
     """Requires a flag or names from `PROJECTIONS`."""
     if isinstance(value, bool):
         return
-    if not isinstance(value, tuple | list) or not {*value} <= {*PROJECTIONS}:
+    if not isinstance(value, tuple | list) or any(item not in PROJECTIONS for item in value):
         raise TypeError(
             f"`{name}` must be True, False or a list of {', '.join(PROJECTIONS)}. "
             f"Received: {name}={value!r}."
@@ -156,16 +156,22 @@ def in_table(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def overridden(options: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
-    """Returns options of a block with others instead, also of those in the table of a `mixer`.
+    """Returns options of a block with others instead, which are those of one stack.
+
+    The others replace options in the table of a `mixer` as well. A `mixer` that is an object
+    replaces all options of its attention.
 
     Args:
         options, others: Options by name.
     """
+    mixer = others.get("mixer")
+    if isinstance(mixer, Mixer):
+        shorts = {*short_options(type(mixer))}
+        return {**{key: options[key] for key in options if key not in shorts}, **others}
     result = {**options, **others}
     table: Any = options.get("mixer")
-    fields = _fields_in_table(table)
-    replaced = {field.name for name, field in fields.items() if name in others}
-    if replaced and "mixer" not in others:
+    replaced = {field.name for name, field in _fields_in_table(table).items() if name in others}
+    if replaced and mixer is None:
         result["mixer"] = {key: value for key, value in table.items() if key not in replaced}
     return result
 

@@ -11,9 +11,10 @@ from searching import by_greedy
 from support import D, F, H, S, T, normal, randomise, sentences, small_config, to_numpy
 
 import keras_transformer as kt
+from keras_transformer.arguments import option
 from keras_transformer.plugins import import_plugins
 from keras_transformer.training.settings.toml import load_settings
-from keras_transformer.variants import short
+from keras_transformer.variants import declared, short
 
 SAME = {"rtol": 0, "atol": 1e-5}
 IMPORTS = """
@@ -193,3 +194,16 @@ def test_attention_is_a_value_of_the_block_and_of_its_layer():
     ):
         with pytest.raises(TypeError, match="`num_heads` must be an integer or a `[SC]"):
             layer(other)
+
+
+def test_a_layer_keeps_a_self_attention_of_your_own():
+    @declared
+    class Labelled(kt.layers.SelfAttention):
+        kind = "labelled_attention"
+        label: str = option("none", "A label.")
+
+    value = Labelled(num_heads=4, window=2, label="own")
+    layer = kt.layers.MultiHeadSelfAttention(value)
+    assert kt.layers.MultiHeadSelfAttention.from_config(layer.get_config()).options == value
+    config = kt.TransformerConfig(mixer=value)
+    assert kt.TransformerConfig(**config.to_flat()) == config

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import typing
+from typing import Literal
 
 import pytest
 from documents import blocks
@@ -72,3 +73,9 @@ def test_two_kinds_of_data_do_not_share_a_name():
         register_source(other)
     with pytest.raises(TypeError, match="must be a subclass of `DataSettings` whose key `source`"):
         register_source(DataSettings)
+    number = type("Number", (DataSettings,), {"__annotations__": {"source": Literal[5]}})
+    with pytest.raises(TypeError, match="must be a subclass of `DataSettings` whose key `source`"):
+        register_source(number)
+    bare = type("Bare", (DataSettings,), {"__annotations__": {"source": Literal["bare"]}})
+    with pytest.raises(TypeError, match="must have a `size_of_batch`, as a `TokenData` has"):
+        register_source(bare)

@@ -290,5 +290,7 @@ def test_an_answer_may_be_left_empty_whatever_the_model_says():
     )
     assert always.with_settings(no_answer=True).answer(questions) == left_out
     assert sometimes.with_settings(no_answer=False).answer(questions) == given
+    kept = sometimes.with_settings(no_answer=False).with_model(sometimes.model).with_settings()
+    assert kept.answer(questions) == given
     with pytest.raises(TypeError, match=r"`no_answer` must be .*Received: no_answer=1"):
         always.with_settings(no_answer=1)

@@ -74,7 +74,7 @@ class Settings(Section):
             raise ValueError(f"[model] {error}") from None
         self.data.check_columns(task)
         self._check_unused(task)
-        if task.texts and self.data.max_length > config.max_length:
+        if task.texts and getattr(self.data, "max_length", 0) > config.max_length:
             ours = "max_length", config.max_length, "model.max_length", "the preset's"
             raise ValueError(
                 "`data.max_length` must not exceed `model.max_length`. Received: "

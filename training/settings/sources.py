@@ -43,9 +43,9 @@ def register_source(section: type[DataSettings]) -> None:
     """Makes a kind of data available to configurations.
 
     Args:
-        section: The kind of `[data]`: a subclass of `DataSettings` whose key `source` has one
-            allowed value, the name, and whose method `open` returns a `Source`. Register it before
-            a configuration that names it is read.
+        section: The kind of `[data]`: a subclass of `TokenData`, or of `DataSettings` with a
+            `size_of_batch`, whose key `source` has one allowed value, the name, and whose method
+            `open` returns a `Source`. Register it before a configuration that names it is read.
 
     Raises:
         TypeError: If `section` is no such class.
@@ -54,9 +54,9 @@ def register_source(section: type[DataSettings]) -> None:
     Example:
         >>> from typing import ClassVar, Literal
         >>> from pydantic import Field
-        >>> from keras_transformer.training import DataSettings, MemoryData, register_source
+        >>> from keras_transformer.training import MemoryData, TokenData, register_source
         >>> from keras_transformer.training.settings.sources import data_kinds
-        >>> class Rhymes(DataSettings):
+        >>> class Rhymes(TokenData):
         ...     columns: ClassVar = ("text",)
         ...     source: Literal["rhymes"] = Field(description="The kind of data.")
         ...     def open(self, columns):
@@ -67,10 +67,16 @@ def register_source(section: type[DataSettings]) -> None:
     """
     field = getattr(section, "model_fields", {}).get("source")
     names = typing.get_args(field.annotation) if field else ()
-    if not (isinstance(section, type) and issubclass(section, DataSettings) and len(names) == 1):
+    is_section = isinstance(section, type) and issubclass(section, DataSettings)
+    if not is_section or len(names) != 1 or not isinstance(names[0], str):
         raise TypeError(
             "`section` must be a subclass of `DataSettings` whose key `source` has one allowed "
             f'value: source: Literal["..."]. Received: {section!r}.'
+        )
+    if "size_of_batch" not in {*dir(section), *section.model_fields}:
+        raise TypeError(
+            "`section` must have a `size_of_batch`, as a `TokenData` has, the base of data for "
+            f"texts. Received: {section!r}."
         )
     known = data_kinds().get(names[0])
     places = [(kind.__module__, kind.__qualname__) for kind in (known, section) if kind]

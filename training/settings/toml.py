@@ -85,7 +85,7 @@ def save_settings(settings: Settings, path: str | os.PathLike) -> None:
         path: The TOML file to write.
     """
     values, folder = settings.used(), os.path.abspath(Path(path).parent) + os.sep
-    for section, keys in _path_keys().items():
+    for section, keys in _path_keys(tuple(data_kinds().values())).items():
         table = values.get(section, {})
         for key in keys & set(table):
             value = table[key]  # not a path, but two dates, for time series
@@ -199,7 +199,7 @@ def _toml_value(text):
 
 def _resolve_paths(values, where, base):
     """Makes the paths of a file or an override absolute, so that they work in any folder."""
-    for section, keys in _path_keys().items():
+    for section, keys in _path_keys(tuple(data_kinds().values())).items():
         table = values.get(section)
         for key in keys & set(table if isinstance(table, dict) else ()):
             what, value = f"{where}: {section}.{key}", table[key]
@@ -225,11 +225,15 @@ def _absolute(text, where, base):
 
 
 @functools.cache
-def _path_keys():
-    """Returns the set of keys that hold paths in each section, found by their types."""
+def _path_keys(kinds):
+    """Returns the set of keys that hold paths in each section, found by their types.
+
+    Args:
+        kinds: The sections of all kinds of data.
+    """
     keys = {}
     for name, field in Settings.model_fields.items():
-        for model in data_kinds().values() if name == "data" else (field.annotation,):
+        for model in kinds if name == "data" else (field.annotation,):
             for key, kind in model.model_json_schema()["properties"].items():
                 if any(
                     variant.get("format") == "path" for variant in (kind, *kind.get("anyOf", ()))

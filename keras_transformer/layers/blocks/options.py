@@ -8,7 +8,7 @@ from keras_transformer import activations, positions
 from keras_transformer.arguments import option
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.mixers import check_given_once, has_option, short_options
+from keras_transformer.mixers import check_given_once, has_option, in_table, short_options
 from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
@@ -75,7 +75,7 @@ def split_options(
                     f"`{name}` must be given once, in `cross_attention` or beside it. "
                     f"Received: {name}={given[name]!r}, cross_attention={cross!r}."
                 )
-    is_missing = config.block.attention is config.mixer and "num_heads" not in given
+    is_missing = attention is config.mixer and not {"num_heads"} & {*given, *in_table(given)}
     if is_missing and not isinstance(given.get("mixer"), Variant):
         check_count("num_heads", None)
     return config, others

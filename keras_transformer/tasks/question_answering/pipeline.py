@@ -33,6 +33,11 @@ class QuestionAnswerer(TextPass):
     codec_class = AnswerCodec
     settings = ("no_answer",)
 
+    def with_model(self, model: Any) -> "QuestionAnswerer":  # noqa: D102
+        pipeline = super().with_model(model)
+        pipeline.codec.no_answer = self.codec.no_answer
+        return pipeline
+
     def _set(self, name, value):
         check_flag(name, value)
         self.codec.no_answer = value  # the graph that reads it is traced later

@@ -1,6 +1,7 @@
 """The pipeline of token classification: a label for each word of a text."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from keras_transformer.checks import check_flag
 from keras_transformer.tasks.single_pass.text_labels import TextLabelPass
@@ -29,6 +30,11 @@ class TokenClassificationPipeline(TextLabelPass):
     output = "labels"
     codec_class = EntityCodec
     settings = ("spans",)
+
+    def with_model(self, model: Any) -> "TokenClassificationPipeline":  # noqa: D102
+        pipeline = super().with_model(model)
+        pipeline.codec = pipeline.codec.changed(spans=self.codec.spans)
+        return pipeline
 
     def _set(self, name, value):
         check_flag(name, value)

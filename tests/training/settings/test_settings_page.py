@@ -14,7 +14,7 @@ from pydantic import Field
 from keras_transformer import TransformerConfig, variants
 from keras_transformer.cli.main import cli
 from keras_transformer.tasks import TASKS
-from keras_transformer.training import DataSettings
+from keras_transformer.training import TokenData
 from keras_transformer.training.settings import sources
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
 from keras_transformer.training.settings.page import as_markdown, as_text, tables
@@ -197,7 +197,7 @@ def test_the_command_does_not_import_tensorflow(tmp_path):
 def test_a_kind_of_data_without_a_docstring_has_a_table(monkeypatch):
     monkeypatch.setattr(sources, "_KINDS", dict(sources._KINDS))
 
-    class Bare(DataSettings):
+    class Bare(TokenData):
         columns: ClassVar = ("text",)
         source: Literal["bare"] = Field(description="The kind of data.")
 
