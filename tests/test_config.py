@@ -10,7 +10,7 @@ from support import small_config
 import keras_transformer as kt
 from keras_transformer import DecoderBlock, EncoderBlock, Transformer, TransformerConfig
 from keras_transformer.config import ModelConfig, OldConfigurationError
-from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.mixers import AttentionHeads, CrossAttention, SelfAttention

@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.free_memory import return_large_blocks
 from keras_transformer.installation import install_hint
-from keras_transformer.native_log import filtered_log
+from keras_transformer.native_code import filtered_log
 
 # LiteRT's name for a cache of packed weights that is not a file; it needs an anonymous file.
 IN_MEMORY = ":memory" if sys.platform.startswith("linux") else ""

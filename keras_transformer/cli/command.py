@@ -22,7 +22,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from keras_transformer.cli.help import Group, GroupedCommand, Option, count, option
 from keras_transformer.free_memory import return_large_blocks
-from keras_transformer.native_log import end_silently, filtered_log
+from keras_transformer.native_code import end_silently, filtered_log
 from keras_transformer.plugins import import_plugins
 from keras_transformer.shards import Shard
 

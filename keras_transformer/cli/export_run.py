@@ -14,10 +14,10 @@ from keras_transformer.cli.export_sentences import (
     record,
 )
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import parse_lines
 
 # Parameters of the command that are not options of an exporter.

@@ -25,7 +25,6 @@ from keras_transformer.cli.help import GroupedCommand, count, option
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
-from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import (
     CTC,
     OF_GREEDY_OR_BEAM,
@@ -34,6 +33,7 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 from keras_transformer.files import json_text
+from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.scripts import TOKENIZERS
 
 RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")

@@ -22,10 +22,10 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.help import option
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
-from keras_transformer.cli.prompt_end import ends_promptly
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.files import replacing
+from keras_transformer.native_code import ends_promptly
 from keras_transformer.options import SUBTITLES
 from keras_transformer.text.lines import require_regular
 

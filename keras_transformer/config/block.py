@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import Count, Rate, check_activation
-from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import PartConfig
 from keras_transformer.feed_forwards import Network
 from keras_transformer.mixers import (
     AttentionHeads,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_activation
-from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import PartConfig
 
 
 @documented

@@ -5,17 +5,17 @@ import inspect
 from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.checks import check_count
-from keras_transformer.config.inputs import VocabularyOptions
-from keras_transformer.config.part_config import OldConfigurationError
 from keras_transformer.config.parts import (
     PARTS,
     STACKS,
+    OldConfigurationError,
     check_description,
     distribute,
     effective_options,
     known_options,
 )
 from keras_transformer.config.presets import PRESETS
+from keras_transformer.config.tokens import VocabularyOptions
 from keras_transformer.mixers import SelfAttention, in_table, short_options
 from keras_transformer.variants import Variant, kind_of
 

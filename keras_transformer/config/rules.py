@@ -15,7 +15,7 @@ from keras_transformer.checks import (
     is_finite,
     is_integer,
 )
-from keras_transformer.config.part_config import PartConfig
+from keras_transformer.config.parts import PartConfig
 
 LEAST_FACTOR = 0.1
 # Rules for recordings whose outputs count as invented, which no search applies.

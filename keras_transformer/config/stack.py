@@ -6,8 +6,7 @@ from typing import Any
 from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import Count, OptionalCount, OptionalFlag
 from keras_transformer.config.block import BlockConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.mixers import AttentionHeads, Mixer, SelfAttention, short_options
 from keras_transformer.positions import Position
 from keras_transformer.positions.position import acting

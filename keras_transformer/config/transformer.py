@@ -1,10 +1,9 @@
 """`TransformerConfig`, the configuration of the model of the paper."""
 
-from keras_transformer.config.inputs import GENERATED, TokenInput
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import DECODER, ENCODER
-from keras_transformer.config.text_heads import TargetHead
+from keras_transformer.config.tokens import GENERATED, TargetHead, TokenInput
 
 
 class TransformerConfig(ModelConfig):

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_transformer.config import OldConfigurationError
 from keras_transformer.config.rules import OutputRules
-from keras_transformer.config.text_heads import GeneratingHead
+from keras_transformer.config.tokens import GeneratingHead
 from keras_transformer.decoding.beam import Beam
 from keras_transformer.decoding.greedy import Greedy
 from keras_transformer.decoding.stored import as_dict, from_dict

@@ -9,8 +9,8 @@ import tensorflow as tf
 from support import B, D, F, S, T, normal, randomise, to_numpy
 
 from keras_transformer import FeedForward, activations
-from keras_transformer.layers import FrameEmbedding, dense
-from keras_transformer.layers.dense import in_training
+from keras_transformer.layers import FrameEmbedding, feed_forward
+from keras_transformer.layers.feed_forward import in_training
 
 NAMES = ["gelu", "gelu_tanh"]
 
@@ -83,6 +83,6 @@ def test_layers_use_them_in_training_only(monkeypatch, name):
     randomise(layer)
     expected = to_numpy(layer(x))
     np.testing.assert_allclose(layer(x, training=True), expected, atol=5e-6)
-    monkeypatch.setitem(dense.FAST, keras.activations.gelu, lambda x: x + 100)
+    monkeypatch.setitem(feed_forward.FAST, keras.activations.gelu, lambda x: x + 100)
     np.testing.assert_array_equal(layer(x), expected)
     assert np.abs(to_numpy(layer(x, training=True)) - expected).max() > 1

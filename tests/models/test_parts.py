@@ -10,12 +10,11 @@ from support import randomise, sentences, small_config, small_fields, to_numpy
 
 import keras_transformer.models
 from keras_transformer import LanguageModel, Transformer, TransformerConfig
-from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import TokenLabelsHead
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.tokens import TokenInput
 from keras_transformer.models import (
     ClassifierConfig,
     LanguageModelConfig,

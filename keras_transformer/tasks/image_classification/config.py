@@ -8,8 +8,7 @@ from keras_transformer.arguments import documented, option
 from keras_transformer.checks import Count, check_choice, is_integer
 from keras_transformer.config.label_heads import LabelsHead
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER, StackConfig
 from keras_transformer.positions import Binary
 

@@ -1,10 +1,9 @@
 """Configuration of a `LanguageModel`."""
 
-from keras_transformer.config.inputs import GENERATED, TokenInput
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.config.text_heads import GeneratingHead
+from keras_transformer.config.tokens import GENERATED, GeneratingHead, TokenInput
 
 
 class LanguageModelConfig(ModelConfig):

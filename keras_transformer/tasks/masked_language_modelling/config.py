@@ -5,12 +5,11 @@ from typing import Annotated, Any
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_rate, check_share
-from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import LinearHeadConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
-from keras_transformer.config.text_heads import NextTokenHead
+from keras_transformer.config.tokens import NextTokenHead, TokenInput
 
 
 @documented

@@ -7,13 +7,11 @@ from typing import Annotated, ClassVar
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import Count, check_activation, check_count, check_positive
-from keras_transformer.config.inputs import VocabularyOptions
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.rules import THRESHOLDS
 from keras_transformer.config.stack import DECODER, ENCODER, StackConfig
-from keras_transformer.config.text_heads import OutputHead
+from keras_transformer.config.tokens import OutputHead, VocabularyOptions
 from keras_transformer.tensors import Tensor
 
 Seconds = Annotated[float, check_positive]

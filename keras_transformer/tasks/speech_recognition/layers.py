@@ -8,7 +8,7 @@ from keras import ops
 from keras_transformer import activations, positions
 from keras_transformer.checks import check_count
 from keras_transformer.layers.call_checks import check_mask_of_positions, described
-from keras_transformer.layers.dense import in_training
+from keras_transformer.layers.feed_forward import in_training
 from keras_transformer.layers.inputs.embedding import PositionedEmbedding
 from keras_transformer.tensors import Shape, Tensor
 

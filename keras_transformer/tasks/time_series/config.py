@@ -8,8 +8,7 @@ from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import Count, Rate, check_choice, check_positive
 from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER, StackConfig
 from keras_transformer.mixers import SelfAttention, completed, short_options
 from keras_transformer.norms import Norm

@@ -1,10 +1,10 @@
 """Configuration of a `TokenClassifier`."""
 
-from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.label_heads import TokenLabelsHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
+from keras_transformer.config.tokens import TokenInput
 
 
 class TokenClassifierConfig(ModelConfig):

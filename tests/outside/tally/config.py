@@ -3,11 +3,10 @@
 import dataclasses
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.config.inputs import TokenInput
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.part_config import PartConfig
-from keras_transformer.config.parts import Part
+from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER
+from keras_transformer.config.tokens import TokenInput
 
 
 @documented

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from keras_transformer.native_log import filtered_log
+from keras_transformer.native_code import filtered_log
 
 
 def shouts(log):

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from keras_transformer import files
-from keras_transformer.cli import prompt_end
+from keras_transformer.native_code import ends_promptly
 
 PROGRAM = """
 import hashlib, pathlib, signal, sys
@@ -17,7 +17,7 @@ import hashlib, pathlib, signal, sys
 # A shell lets its background processes ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from keras_transformer.cli.command import start
-from keras_transformer.cli.prompt_end import ends_promptly
+from keras_transformer.native_code import ends_promptly
 from keras_transformer.files import draft_of
 
 start()
@@ -107,7 +107,7 @@ def test_a_block_that_ends_in_time_decides_about_the_end(tmp_path):
     signal.set_wakeup_fd(before)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with pytest.raises(KeyboardInterrupt), prompt_end.ends_promptly(tmp_path, seconds=0.1):
+        with pytest.raises(KeyboardInterrupt), ends_promptly(tmp_path, seconds=0.1):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(10)
     finally:
