@@ -123,7 +123,7 @@ text_mask = ops.logical_and(attention_mask, ops.arange(LENGTH) >= QUESTION)  # [
 x = PositionalEmbedding(len(VOCABULARY), d_model=64, position="none")(inputs)  # [B, S, D]
 for _ in range(2):
     x = EncoderBlock(num_heads=4, d_ff=128, position="rotary", dropout=0.0, norm="pre")(
-        x, allowed=attention_mask
+        x, attention_mask=attention_mask
     )  # [B, S, D]
 scores = keras.layers.Dense(2)(keras.layers.LayerNormalization()(x))  # [B, S, 2]
 scores = ops.where(ops.expand_dims(text_mask, -1), scores, LOWEST)

@@ -117,8 +117,8 @@ vocab_size = vectorize.vocabulary_size()
 """
 ## Model
 
-Masks of this package are boolean and `True` means "may attend". The blocks get `attention_mask` as
-`allowed`, so that no word attends to padding, and the pooling gets it as `mask`, so that the mean
+Masks of this package are boolean and `True` means "may attend". The blocks get
+`attention_mask`, so that no word attends to padding, and the pooling gets it so that the mean
 ignores padding. Rotary positions turn queries and keys and leave the embeddings alone: a
 word looks the same at every position, which makes it easier to find the clause that contains the
 word in the question.
@@ -132,7 +132,7 @@ def encoder_model(num_layers, d_model=48):
     x = PositionalEmbedding(vocab_size, d_model, position="none")(inputs)  # [B, S, D]
     for _ in range(num_layers):
         block = EncoderBlock(num_heads=4, d_ff=96, position="rotary", dropout=0.0)
-        x = block(x, allowed=attention_mask)  # [B, S, D]
+        x = block(x, attention_mask=attention_mask)  # [B, S, D]
     x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
     return keras.Model(inputs, keras.layers.Dense(len(labels))(x))  # [B, C]
 

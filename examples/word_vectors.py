@@ -170,7 +170,7 @@ def classifier(vectors, d_model=32):
     x = vectors(inputs)  # [B, S, width]
     x = SeriesEmbedding(d_model)(x)  # [B, S, D]
     for _ in range(2):
-        x = EncoderBlock(num_heads=4, d_ff=64)(x, allowed=attention_mask)  # [B, S, D]
+        x = EncoderBlock(num_heads=4, d_ff=64)(x, attention_mask=attention_mask)  # [B, S, D]
     x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
     return keras.Model(inputs, keras.layers.Dense(2)(x))  # [B, 2]
 

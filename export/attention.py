@@ -11,7 +11,7 @@ def attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    allowed: Tensor | None,
+    attention_mask: Tensor | None,
     bias: Tensor | None,
     scale: float,
 ) -> Tensor:
@@ -25,10 +25,12 @@ def attend(
     scores = by_group(similarity, query if scale == 1 else query * scale, key)  # [B, H, T, S]
     if bias is not None:
         scores += bias
-    if allowed is None:
+    if attention_mask is None:
         return by_group(tf.matmul, tf.nn.softmax(scores), value)  # [B, H, T, K]
     # Not a product with `FORBIDDEN`: in float16, as on GPUs of phones, that is minus infinity.
-    mask = tf.where(allowed, 0.0, FORBIDDEN)  # [B, 1, T, S]; B and T may be 1
+    mask = tf.where(attention_mask, 0.0, FORBIDDEN)  # [B, 1, T, S]; B and T may be 1
     weights = tf.nn.softmax(scores + mask)  # [B, H, T, S]
-    some = tf.cast(tf.reduce_any(allowed, axis=-1, keepdims=True), value.dtype)  # [B, 1, T, 1]
+    some = tf.cast(
+        tf.reduce_any(attention_mask, axis=-1, keepdims=True), value.dtype
+    )  # [B, 1, T, 1]
     return by_group(tf.matmul, weights, value) * some

@@ -151,7 +151,9 @@ class DecoderOnly(Predictor):
         x = self.embedding(tf.reshape(tokens, [-1, 1]), start=position)  # [B * N, 1, D]
         x = tf.reshape(x, [-1, tokens.shape[1], D])  # [B, N, D]
         ancestors = state.ancestors.with_position(position)
-        x, cache, weights = self.stack.step(x, state.cache, position, allowed=ancestors.allowed())
+        x, cache, weights = self.stack.step(
+            x, state.cache, position, attention_mask=ancestors.attention_mask()
+        )
         if weights is not None:
             raise ValueError("There is no memory to attend to.")
         return x, Cached(cache, ancestors)

@@ -75,8 +75,8 @@ class EngineModel:
 
     def __call__(self, inputs, training=False) -> Any:
         """Returns the output of the head for token ids `[B, S]`."""
-        allowed = padding_mask(inputs, self.config.tokens.pad_id)  # [B, 1, S]
-        return self._head(self.encode(inputs), inputs, allowed)
+        real = padding_mask(inputs, self.config.tokens.pad_id)  # [B, 1, S]
+        return self._head(self.encode(inputs), inputs, real)
 
     def hidden_states(self, inputs, training=False) -> Any:
         """Returns the input of the output weights of a `MaskedLanguageModel`, `[B, S, D]`."""

@@ -70,11 +70,13 @@ class BestPath(BestPathSettings, Limited):
     def _outputs(self, predictor, source, length, options):
         vocabulary = predictor.vocabulary
         _check_no_prompt(vocabulary, source)
-        log_probs, allowed = predictor.label_log_probs(source)  # [B, P, V], [B, P]
+        log_probs, padding_mask = predictor.label_log_probs(source)  # [B, P, V], [B, P]
         log_probs = _without_others(log_probs, vocabulary)
-        scores = tf.reduce_sum(tf.where(allowed, tf.reduce_max(log_probs, axis=2), 0.0), axis=1)
+        scores = tf.reduce_sum(
+            tf.where(padding_mask, tf.reduce_max(log_probs, axis=2), 0.0), axis=1
+        )
         labels = tf.argmax(log_probs, axis=2, output_type=tf.int32)
-        labels = tf.where(allowed, labels, vocabulary.pad_id)
+        labels = tf.where(padding_mask, labels, vocabulary.pad_id)
         tokens = _collapsed(labels, vocabulary, length, self._limits(predictor, source, length))
         return {"tokens": tf.expand_dims(tokens, 1), "scores": tf.expand_dims(scores, 1)}
 

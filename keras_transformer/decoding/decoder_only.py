@@ -68,7 +68,7 @@ class DecoderOnly(ModelPredictor):
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
-        logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.allowed())
+        logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.attention_mask())
         # One position of padding, which forces no token, for all steps after the longest prompt.
         prompt = tf.pad(state.prompt, [[0, 0], [0, 1]], constant_values=self.vocabulary.pad_id)
         place = tf.minimum(index, tf.shape(prompt)[1] - 1)

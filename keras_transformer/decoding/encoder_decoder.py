@@ -19,7 +19,7 @@ class EncoderDecoderState(typing.NamedTuple):
     cache: tuple  # of every block, see `Stack.empty_cache`
     ancestors: Ancestors  # unused with an SSRU decoder: its states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
-    memory_allowed: tf.Tensor  # [B, 1, S]
+    memory_attention_mask: tf.Tensor  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
     prompt: typing.Any = ()  # [B, P], see `Prompted`; () if all outputs have the model's prompt
 
@@ -75,13 +75,15 @@ class EncoderDecoder(ModelPredictor):
 
     def begin(self, inputs: Any, length: int, width: int = 1) -> EncoderDecoderState:  # noqa: D102
         source = self._source(inputs)
-        memory, memory_allowed = self.model.encode(source)
+        memory, memory_attention_mask = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
         places = 1 if self.moves_cache else width
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
         first = source[:, 0] if self.vocabulary.rules.has_languages else ()
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
-        return EncoderDecoderState(cache, ancestors, memory_heads, memory_allowed, first, prompt)
+        return EncoderDecoderState(
+            cache, ancestors, memory_heads, memory_attention_mask, first, prompt
+        )
 
     def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
         beginning = Beginning.of(self.vocabulary, inputs)
@@ -105,7 +107,7 @@ class EncoderDecoder(ModelPredictor):
         token = self.vocabulary.rules.no_speech_id
         if token is None or self.output is not None:
             return None
-        batch, memory = tf.shape(state.memory_allowed)[0], state[2:4]
+        batch, memory = tf.shape(state.memory_attention_mask)[0], state[2:4]
         # Otherwise a converter would compute what follows from the start alone, and LiteRT's with
         # constants in place of the weights: see `StandIns`.
         start = tf.fill([batch, 1], self.vocabulary.bos_id) + never(state.memory_heads[0][0])
@@ -115,7 +117,7 @@ class EncoderDecoder(ModelPredictor):
         return tf.exp(logits[:, token] - tf.reduce_logsumexp(logits, axis=1))
 
     def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
-        return self.model.read(tokens, state.memory_heads, state.memory_allowed)
+        return self.model.read(tokens, state.memory_heads, state.memory_attention_mask)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
@@ -126,8 +128,8 @@ class EncoderDecoder(ModelPredictor):
             state.cache,
             index,
             state.memory_heads,
-            state.memory_allowed,
-            ancestors.allowed(),
+            state.memory_attention_mask,
+            ancestors.attention_mask(),
             self.output,
             return_attention_scores=self.alignment is not None,
         )
@@ -155,9 +157,9 @@ class EncoderDecoder(ModelPredictor):
         return Beginning.of(self.vocabulary, inputs).forced(logits, positions, self.vocabulary)
 
     def label_log_probs(self, inputs: Any) -> tuple[Tensor, Tensor]:  # noqa: D102
-        memory, allowed = self.model.encode(self._source(inputs))
+        memory, padding_mask = self.model.encode(self._source(inputs))
         logits = self.model.output_weights.project(memory)  # [B, P, V], as in training
-        return tf.nn.log_softmax(tf.cast(logits, tf.float32)), allowed[:, 0]
+        return tf.nn.log_softmax(tf.cast(logits, tf.float32)), padding_mask[:, 0]
 
     def _source(self, inputs):
         """Returns the inputs of a search as a tensor, the source of the model."""

@@ -119,10 +119,10 @@ class Ensemble(Predictor):
         return log_mean([member.logits(inputs, tokens) for member in self.members])
 
     def label_log_probs(self, inputs: Any) -> tuple[Tensor, Tensor]:  # noqa: D102
-        log_probs, allowed = zip(
+        log_probs, padding_mask = zip(
             *(member.label_log_probs(inputs) for member in self.members), strict=True
         )
-        return log_mean(log_probs), allowed[0]
+        return log_mean(log_probs), padding_mask[0]
 
     def predictor(self, alignment: tuple[int, int | None] | None = None) -> "Ensemble":  # noqa: D102
         return self if alignment is None else Ensemble(self.models, alignment)

@@ -51,16 +51,16 @@ class Ancestors(typing.NamedTuple):
         read = tf.range(tf.shape(self.places)[2]) < count  # [L]
         return Ancestors(tf.where(read, 0, self.places))
 
-    def allowed(self) -> Tensor | None:
+    def attention_mask(self) -> Tensor | None:
         """Returns the mask `[B, N, L * N]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
         if self._is_single:
             return None
         width, length = self.places.shape[1:]
-        allowed = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
+        attention_mask = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
         if not length:  # it is not known, or there are no positions yet
             batch, _, length = tf.unstack(tf.shape(self.places))
-            return tf.reshape(allowed, [batch, width, length * width])
-        return tf.reshape(allowed, [-1, width, length * width])
+            return tf.reshape(attention_mask, [batch, width, length * width])
+        return tf.reshape(attention_mask, [-1, width, length * width])
 
     @property
     def width(self) -> int:

@@ -29,7 +29,12 @@ class AttendingLayer(CompositeLayer):
     """
 
     # For each mask, the argument that provides the keys. The queries always come from `x`.
-    keys_of = {"allowed": "x", "memory_allowed": "memory", "mask": "x", "memory_mask": "memory"}
+    keys_of = {
+        "attention_mask": "x",
+        "memory_attention_mask": "memory",
+        "mask": "x",
+        "memory_mask": "memory",
+    }
     # The layer to use instead of this one if there is no memory, for the error message.
     without_memory: str | None = None
 
@@ -105,7 +110,7 @@ class ConfiguredLayer(AttendingLayer):
         if not self.config.attention_position.attends:  # otherwise two positions are intended
             warn_if_doubled(given.get("x"), self.position, self.name)
         if self.config.has_state:
-            check_mask_of_positions(given.get("allowed"), self)
+            check_mask_of_positions(given.get("attention_mask"), "attention_mask", self)
         return super().checked_arguments(given)
 
     def _build(self, x_shape, memory_shape=None):

@@ -35,13 +35,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        allowed: Boolean mask. `[B, T]` is `True` for keys that are not padding. `[B, T, T]` is
-            `True` where a query (second axis) may attend to a key (third axis); B and the first T
-            may be 1. `None` allows everything.
+        attention_mask: Boolean mask. `[B, T]` is `True` for keys that are not padding. `[B, T, T]`
+            is `True` where a query (second axis) may attend to a key (third axis); B and the first
+            T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, T]`, `True` for keys that are not padding; combined with `allowed`.
-            `None`: the mask that Keras attached to `x`, if any.
+        mask: Boolean `[B, T]`, `True` for keys that are not padding; combined with
+            `attention_mask`. `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, T, T]`.
@@ -80,23 +80,23 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self.causal, self.window, self.hides_start = causal, self.options.window, hides_start
         self.position = positions.for_attention("none" if position is None else position)
 
-    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
+    def build(self, x_shape: Shape, attention_mask_shape: Shape | None = None) -> None:  # noqa: D102
         self._build_projections(x_shape, x_shape)
         self.position.build_attention(self)
 
     def call(
         self,
         x: Tensor,
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:  # noqa: D102
-        real, length = allowed, self.kernels.packing.length(x, allowed)
+        real, length = attention_mask, self.kernels.packing.length(x, attention_mask)
         places = ops.arange(length, dtype="int32")  # [T]
         heads = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
         attend = self.attend_with_weights if return_attention_scores else self.attend
-        return self._attend(attend, heads, places, join_masks(allowed, mask), training, real)
+        return self._attend(attend, heads, places, join_masks(attention_mask, mask), training, real)
 
     def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the output of a call without dropout, and the key and value heads.
@@ -111,16 +111,16 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         query, key, value = self._project(x, places)
         return self._attend(self.attend, (query, key, value), places), (key, value)
 
-    def _attend(self, attend, heads, places, allowed=None, training=False, real=None):
+    def _attend(self, attend, heads, places, attention_mask=None, training=False, real=None):
         """Returns the result of `attend` for all positions `[T]`, with all masks and biases."""
         query, key, value = heads
         past = causal_mask(ops.shape(places)[0]) if self.causal else None  # [1, T, T]
-        allowed = join_masks(past, self._near(places, places), allowed)  # [B, T, T]
+        attention_mask = join_masks(past, self._near(places, places), attention_mask)  # [B, T, T]
         bias, pairs = self._relation(query, places, places)
         of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
         if of_keys is not None:
             bias = of_keys if bias is None else bias + of_keys
-        return attend(query, key, value, allowed, training, bias, pairs, real)
+        return attend(query, key, value, attention_mask, training, bias, pairs, real)
 
     def _project(self, x, places, real=None):
         """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""
@@ -215,7 +215,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return (*recent, *past)
 
     def step(
-        self, x: Tensor, cache: tuple[Tensor, ...], index: Tensor, allowed: Tensor | None = None
+        self,
+        x: Tensor,
+        cache: tuple[Tensor, ...],
+        index: Tensor,
+        attention_mask: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Attends from one position to itself and all earlier positions.
 
@@ -226,15 +230,15 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 `extended_cache`, also those of the P earlier positions, each `[B, G, P * N, K]`.
                 `L = P + R`.
             index: Index of the position, counted from 0: a scalar integer, `P <= index < L`.
-            allowed: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to position `l`
-                of hypothesis `m`, at index `l * N + m`. `None`, for N = 1 only: to all earlier
-                positions.
+            attention_mask: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to
+                position `l` of hypothesis `m`, at index `l * N + m`. `None`, for N = 1 only: to all
+                earlier positions.
 
         Returns:
             The output `[B, N, D]`, and the cache with this position written at `index`.
 
         Raises:
-            ValueError: If `cache` or `allowed` is for another number of hypotheses.
+            ValueError: If `cache` or `attention_mask` is for another number of hypotheses.
         """
         recent, past, width = cache[:2], cache[2:], x.shape[1]
         start = ops.shape(past[0])[2] // width if past else 0  # P; not known if the cache grows
@@ -244,28 +248,28 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             for new, old in zip(heads, recent, strict=True)
         )  # [B, G, R * N, K] twice
         length = start + recent[0].shape[2] // width  # L
-        if allowed is None:
+        if attention_mask is None:
             places = ops.arange(length, dtype="int32")  # [L]
-            allowed = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
-        is_known = is_integer(length) and allowed.shape[-1] is not None
-        if is_known and allowed.shape[-1] != length * width:
+            attention_mask = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
+        is_known = is_integer(length) and attention_mask.shape[-1] is not None
+        if is_known and attention_mask.shape[-1] != length * width:
             raise ValueError(
-                f"`cache` and `allowed` must be for the {width} hypotheses of `x`. Received by "
-                f"{self.name!r}: a cache of {start * width + recent[0].shape[2]} and a mask of "
-                f"{allowed.shape[-1]} entries for each sentence."
+                f"`cache` and `attention_mask` must be for the {width} hypotheses of `x`. Received "
+                f"by {self.name!r}: a cache of {start * width + recent[0].shape[2]} and a mask of "
+                f"{attention_mask.shape[-1]} entries for each sentence."
             )
         # A constant if the length is known.
         numbers = np if is_integer(length) else ops
         places = numbers.repeat(numbers.arange(length, dtype="int32"), width)  # [L * N]
-        allowed = join_masks(self._near(index, places), allowed)  # [B, N, L * N]
+        attention_mask = join_masks(self._near(index, places), attention_mask)  # [B, N, L * N]
         cache = (*recent, *past)
         # Lists of [B, G, P * N, K], if there is a past, and [B, G, R * N, K].
         keys, values = [*past[:1], recent[0]], [*past[1:], recent[1]]
         relation = self._relation(query, index, places)
         if not past:
-            return self.attend(query, *keys, *values, allowed, False, *relation), cache
+            return self.attend(query, *keys, *values, attention_mask, False, *relation), cache
         scores = [self.compare(query, key) for key in keys]  # of [B, H, N, P * N] ...
-        heads = attend_to_parts(scores, values, ops.expand_dims(allowed, axis=1), *relation)
+        heads = attend_to_parts(scores, values, ops.expand_dims(attention_mask, axis=1), *relation)
         return self._join_heads(heads), cache
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102

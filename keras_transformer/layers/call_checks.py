@@ -107,7 +107,7 @@ def check_mask(
     """
     mask = np.asarray(mask) if isinstance(mask, list | tuple) else mask
     dtype, shape = described(mask)
-    of_keras = name.endswith("mask")
+    of_keras = name in ("mask", "memory_mask")
     sizes = [*(_shape(queries) or ())[:2], *(_shape(keys) or ())[1:2]]  # B, T, S
     forms = "[B, S]" if of_keras else "[B, S], [B, 1, S] or [B, T, S]"
     rule = f"`{name}` must be boolean, {forms} (B may be 1), with B, T, S = "
@@ -148,18 +148,19 @@ def check_kept(kept: Tensor | None, tokens: Tensor, layer: keras.Layer) -> None:
         )
 
 
-def check_mask_of_positions(allowed: Tensor | None, layer: keras.Layer) -> None:
-    """Requires a mask that is the same for every query, for a layer with a state.
+def check_mask_of_positions(mask: Tensor | None, name: str, layer: keras.Layer) -> None:
+    """Requires a mask that is the same for every query.
 
     Args:
-        allowed: `[B, T]` or `[B, 1, T]`. Anything without a shape is not checked.
+        mask: `[B, T]` or `[B, 1, T]`. Anything without a shape is not checked.
+        name: Name of the argument.
         layer: The layer that is called.
     """
-    shape = _shape(np.asarray(allowed) if isinstance(allowed, list | tuple) else allowed)
+    shape = _shape(np.asarray(mask) if isinstance(mask, list | tuple) else mask)
     if shape is not None and len(shape) == 3 and shape[1] != 1:
         raise ValueError(
-            "`allowed` must be [B, T] or [B, 1, T] for a state, which is the same for every "
-            f"query. Received by {layer.name!r}: shape={shape}."
+            f"`{name}` must be the same for every query: [B, T] or [B, 1, T]. "
+            f"Received by {layer.name!r}: shape={shape}."
         )
 
 

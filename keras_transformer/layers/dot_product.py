@@ -17,7 +17,7 @@ def dot_product_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    allowed: Tensor | None = None,
+    attention_mask: Tensor | None = None,
     dropout: Callable[[Tensor], Tensor] | None = None,
     similarity: Callable[[Tensor, Tensor], Tensor] = similarity,
 ) -> tuple[Tensor, Tensor]:
@@ -29,8 +29,8 @@ def dot_product_attention(
         query: `[B, H, T, K]`.
         key: `[B, H, S, K]`.
         value: `[B, H, S, K]`. Its last axis may differ from that of `key`.
-        allowed: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to a
-            key. The result is zero for a query that may attend to nothing.
+        attention_mask: Boolean, broadcastable to `[B, H, T, S]`; `True` where a query may attend to
+            a key. The result is zero for a query that may attend to nothing.
         dropout: Function applied to the weights, for example a `Dropout` layer.
         similarity: Function of queries and keys that returns all their dot products,
             `[B, H, T, S]`.
@@ -49,18 +49,18 @@ def dot_product_attention(
 
     Reference: Vaswani et al. (2017), section 3.2.1, Eq. 1.
     """
-    return attend_with_weights(similarity(scaled(query), key), value, allowed, dropout)
+    return attend_with_weights(similarity(scaled(query), key), value, attention_mask, dropout)
 
 
 def attend(
-    scores, value, allowed=None, dropout=None, bias=None, pairs=None, training=False
+    scores, value, attention_mask=None, dropout=None, bias=None, pairs=None, training=False
 ) -> Tensor:
     """Returns `softmax(scores + bias) (V + pairs)`; see `dot_product_attention`.
 
     Args:
         scores: `[B, H, T, S]`, of any floating dtype.
         value: `[B, G, S, K]`; H / G consecutive heads share the values of a group.
-        allowed: Boolean, broadcastable to `[B, H, T, S]`.
+        attention_mask: Boolean, broadcastable to `[B, H, T, S]`.
         dropout: Function applied to the weights.
         bias: Added to the scores: floating, broadcastable to `[B, H, T, S]`. `None`: nothing.
         pairs: Added to the values, one vector for each pair of query and key; see
@@ -71,29 +71,29 @@ def attend(
         The attended values `[B, H, T, K]`.
     """
     weights_of = _trained_weights if training else _weights
-    weights = weights_of(scores, value.dtype, allowed, bias)  # [B, H, T, S]
+    weights = weights_of(scores, value.dtype, attention_mask, bias)  # [B, H, T, S]
     return _attended(weights if dropout is None else dropout(weights), value, pairs)
 
 
 def attend_with_weights(
-    scores, value, allowed=None, dropout=None, bias=None, pairs=None
+    scores, value, attention_mask=None, dropout=None, bias=None, pairs=None
 ) -> tuple[Tensor, Tensor]:
     """Returns the result of `attend`, and the weights before dropout, `[B, H, T, S]`."""
-    weights = _weights(scores, value.dtype, allowed, bias)  # [B, H, T, S]
+    weights = _weights(scores, value.dtype, attention_mask, bias)  # [B, H, T, S]
     return _attended(weights if dropout is None else dropout(weights), value, pairs), weights
 
 
-def _weights(scores, dtype, allowed, bias):
+def _weights(scores, dtype, attention_mask, bias):
     scores = _biased(at_least_float32(scores), bias)
-    if allowed is not None:
-        scores = ops.where(allowed, scores, FORBIDDEN)
+    if attention_mask is not None:
+        scores = ops.where(attention_mask, scores, FORBIDDEN)
     weights = _softmax(scores)  # [B, H, T, S]
-    if allowed is not None:
-        weights = ops.where(allowed, weights, 0.0)  # for rows in which nothing is allowed
+    if attention_mask is not None:
+        weights = ops.where(attention_mask, weights, 0.0)  # for rows in which nothing is allowed
     return ops.cast(weights, dtype)
 
 
-def _trained_weights(scores, dtype, allowed, bias):
+def _trained_weights(scores, dtype, attention_mask, bias):
     """Returns the same as `_weights`, faster in training.
 
     The mask is a term of the scores, because selecting by a mask of keys is slow. With the weights
@@ -106,14 +106,16 @@ def _trained_weights(scores, dtype, allowed, bias):
     """
     scores = _biased(at_least_float32(scores), bias)
     some = ops.ones((1, 1, 1, 1), scores.dtype)
-    if allowed is not None:
-        scores = scores + ops.cast(ops.where(allowed, 0.0, FORBIDDEN), scores.dtype)
-        some = ops.cast(ops.any(allowed, axis=-1, keepdims=True), scores.dtype)  # [B, 1, T, 1]
+    if attention_mask is not None:
+        scores = scores + ops.cast(ops.where(attention_mask, 0.0, FORBIDDEN), scores.dtype)
+        some = ops.cast(
+            ops.any(attention_mask, axis=-1, keepdims=True), scores.dtype
+        )  # [B, 1, T, 1]
 
     @custom_gradient
     def softmax(scores, some):  # an argument, because JAX allows no closure over its arrays here
         weights = _softmax(scores)  # [B, H, T, S]
-        if allowed is not None:
+        if attention_mask is not None:
             weights = weights * some  # for rows in which nothing is allowed
         weights = ops.cast(weights, dtype)
 
@@ -159,7 +161,7 @@ def by_group(product: Callable[[Tensor, Tensor], Tensor], x: Tensor, shared: Ten
     return ops.reshape(products, (batch, heads, length, ops.shape(products)[-1]))
 
 
-def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
+def attend_to_parts(scores, values, attention_mask, bias=None, pairs=None) -> Tensor:
     """Returns `softmax(scores + bias) (V + pairs)` for scores and values in several parts.
 
     The numerators and the denominator of the softmax are summed over the parts, relative to the
@@ -170,8 +172,8 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
         scores: List of `[B, H, T, S]`; each part has its own S, which may be 0 in all but the last
             one.
         values: List of `[B, G, S, K]`; see `attend`.
-        allowed: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query may
-            attend to a key. Every query must have such a key.
+        attention_mask: Boolean, broadcastable to `[B, H, T, sum of all S]`: `True` where a query
+            may attend to a key. Every query must have such a key.
         bias: Floating, `[B, H, T, sum of all S]`; T may be 1 and B may be missing. `None`: nothing.
         pairs: Added to the values, one vector for each key, `[1, sum of all S, K]`; see
             `for_every_position`. `None`: nothing.
@@ -185,7 +187,7 @@ def attend_to_parts(scores, values, allowed, bias=None, pairs=None) -> Tensor:
     for score in scores:
         here = slice(first, first + ops.shape(score)[-1])
         score = _biased(ops.cast(score, "float32"), None if bias is None else bias[..., here])
-        masked.append(ops.where(allowed[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
+        masked.append(ops.where(attention_mask[:, :, :, here], score, FORBIDDEN))  # [B, H, T, S]
         first = here.stop
     highest = ops.max(masked[-1], axis=-1, keepdims=True)  # [B, H, T, 1]
     for score in masked[:-1]:

@@ -18,7 +18,7 @@ class Packing:
     dense layers. Attention compares the positions of each text: `split` and `join` convert
     between its heads `[B, H, T, K]` and that form.
 
-    The argument `real` of all methods is the mask `allowed` of the stack: boolean `[B, 1, T]`,
+    The argument `real` of all methods is the `attention_mask` of the stack: boolean `[B, 1, T]`,
     `True` for tokens that are not padding, or another mask of attention, or `None`.
     """
 
@@ -167,13 +167,14 @@ class Kernels:
         positions: Applied to the positions of queries, and given their heads, where a table of all
             queries and keys follows from nothing else. A converter would store such a table.
         keep: Applied to attention weights before their product with the values.
-        attend: A whole attention as one, possibly fused operation. `attend(query, key, value,
-            allowed, bias, scale)` returns `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, for
-            query heads `[B, H, T, K]` and key and value heads `[B, G, S, K]`, each shared by H / G
-            consecutive query heads. `allowed` is boolean and `bias` floating, both broadcastable to
-            `[B, H, T, S]` or `None`; `scale` is a number. The result is zero for a query that may
-            attend to nothing. It is used if scores are dot products, no dropout is active, and the
-            weights are not requested. `None`: attention is computed with `similarity` and `keep`.
+        attend: A whole attention as one, possibly fused operation.
+            `attend(query, key, value, attention_mask, bias, scale)` returns
+            `softmax(scale Q K^T + bias) V`, `[B, H, T, K]`, for query heads `[B, H, T, K]` and key
+            and value heads `[B, G, S, K]`, each shared by H / G consecutive query heads.
+            `attention_mask` is boolean and `bias` floating, both broadcastable to `[B, H, T, S]` or
+            `None`; `scale` is a number. The result is zero for a query that may attend to nothing.
+            It is used if scores are dot products, no dropout is active, and the weights are not
+            requested. `None`: attention is computed with `similarity` and `keep`.
         packing: Form of the hidden states in a stack without cross-attention; see `Packing`.
         dense: A dense layer with its activation.
         look_up: Rows of an embedding table.

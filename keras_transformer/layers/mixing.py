@@ -23,16 +23,17 @@ class Mixing(AttendingLayer):
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        allowed: Boolean `[B, T]` or `[B, 1, T]`, `True` for positions that are not padding; the
-            others do not change the state. `None`: no padding. Padding after a text needs no mask.
-        mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
-            `x`, if any.
+        attention_mask: Boolean `[B, T]` or `[B, 1, T]`, `True` for positions that are not padding;
+            the others do not change the state. `None`: no padding. Padding after a text needs no
+            mask.
+        mask: Boolean `[B, T]`, combined with `attention_mask`. `None`: the mask that Keras attached
+            to `x`, if any.
 
     Returns:
         `[B, T, D]`.
 
     Raises:
-        ValueError: If `allowed` depends on the query position.
+        ValueError: If `attention_mask` depends on the query position.
     """
 
     def __init__(self, mixer: Mixer | str | dict[str, Any], **kwargs: Any):
@@ -44,16 +45,18 @@ class Mixing(AttendingLayer):
                 f"`MultiHeadSelfAttention`. Received: mixer={self.mixer!r}."
             )
 
-    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
+    def build(self, x_shape: Shape, attention_mask_shape: Shape | None = None) -> None:  # noqa: D102
         self.check_shapes(x=x_shape)
         self.mixer.build(self, x_shape[-1])
 
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
-        check_mask_of_positions(given.get("allowed"), self)
+        check_mask_of_positions(given.get("attention_mask"), "attention_mask", self)
         return super().checked_arguments(given)
 
-    def call(self, x: Tensor, allowed: Tensor | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
-        real = join_masks(allowed, mask)
+    def call(
+        self, x: Tensor, attention_mask: Tensor | None = None, mask: Tensor | None = None
+    ) -> Tensor:  # noqa: D102
+        real = join_masks(attention_mask, mask)
         return self.mixer.call(self, x, None if real is None else ops.swapaxes(real, 1, 2))
 
     def add_dense(self, name: str, units: int, width: int, bias: bool = True) -> None:
@@ -93,7 +96,7 @@ class Mixing(AttendingLayer):
         return cache
 
     def step(
-        self, x: Tensor, cache: Any, index: Tensor, allowed: Tensor | None = None
+        self, x: Tensor, cache: Any, index: Tensor, attention_mask: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Computes one further position.
 
@@ -102,19 +105,20 @@ class Mixing(AttendingLayer):
             cache: From `empty_cache` or the previous step. A search that reorders its hypotheses
                 must reorder the states as well.
             index: Index of the position.
-            allowed: Must be `None`: a state contains only the positions of its own hypothesis.
+            attention_mask: Must be `None`: a state contains only the positions of its own
+                hypothesis.
 
         Returns:
             The output `[B, N, D]` and the new cache.
 
         Raises:
-            ValueError: If `allowed` is not `None`.
+            ValueError: If `attention_mask` is not `None`.
         """
-        if allowed is not None:
+        if attention_mask is not None:
             raise ValueError(
-                f"`allowed` must be None in a step of {self.mixer!r}, whose state contains only "
-                f"the positions of its own hypothesis. Received by {self.name!r}: "
-                f"a mask {tuple(allowed.shape)}."
+                f"`attention_mask` must be None in a step of {self.mixer!r}, whose state contains "
+                f"only the positions of its own hypothesis. Received by {self.name!r}: "
+                f"a mask {tuple(attention_mask.shape)}."
             )
         return self.mixer.step(self, x, cache, index)
 

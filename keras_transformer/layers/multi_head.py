@@ -116,7 +116,7 @@ class MultiHeadAttention(AttendingLayer):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         training: bool | None = None,
         bias: Tensor | None = None,
         pairs: Tensor | None = None,
@@ -128,7 +128,7 @@ class MultiHeadAttention(AttendingLayer):
             query: `[B, H, T, K]`, prepared for the score.
             key: `[B, G, S, K]`, prepared for the score; H / G consecutive query heads share one.
             value: `[B, G, S, K]`.
-            allowed: Boolean `[B, T, S]`; B and T may be 1. `None` allows everything.
+            attention_mask: Boolean `[B, T, S]`; B and T may be 1. `None` allows everything.
             training: Whether dropout is active.
             bias: Added to the scores, broadcastable to `[B, H, T, S]`. `None`: nothing.
             pairs: Added to the values, one vector for each query and key, `[T, S, K]`. `None`:
@@ -141,10 +141,10 @@ class MultiHeadAttention(AttendingLayer):
         scale = self.score.scale(query)
         drops = training and self.dropout_rate
         if self.kernels.attend is None or scale is None or drops or pairs is not None:
-            composed = self._composed(query, key, value, allowed, training)
+            composed = self._composed(query, key, value, attention_mask, training)
             heads = attend(*composed, bias, pairs, training)
         else:
-            heads = self.kernels.attend(query, key, value, _of_heads(allowed), bias, scale)
+            heads = self.kernels.attend(query, key, value, _of_heads(attention_mask), bias, scale)
         return self._join_heads(heads, real)
 
     def attend_with_weights(
@@ -152,24 +152,24 @@ class MultiHeadAttention(AttendingLayer):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         training: bool | None = None,
         bias: Tensor | None = None,
         pairs: Tensor | None = None,
         real: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Returns the output of `attend`, and the attention weights `[B, H, T, S]`."""
-        composed = self._composed(query, key, value, allowed, training)
+        composed = self._composed(query, key, value, attention_mask, training)
         heads, weights = attend_with_weights(*composed, bias, pairs)
         return self._join_heads(heads, real), weights
 
-    def _composed(self, query, key, value, allowed, training):
+    def _composed(self, query, key, value, attention_mask, training):
         """Returns scores, values, mask and dropout: the first arguments of `dot_product.attend`."""
 
         def drop(weights):
             return self.kernels.keep(self.dropout(weights, training=training))
 
-        return self.compare(query, key), value, _of_heads(allowed), drop
+        return self.compare(query, key), value, _of_heads(attention_mask), drop
 
     def _heads(self, projection, x, count, real):
         flat = self.kernels.dense(projection, ops.reshape(x, (-1, x.shape[-1])))  # [B * T, H * K]
@@ -189,9 +189,9 @@ class MultiHeadAttention(AttendingLayer):
         return {**super().get_config(), **own}
 
 
-def _of_heads(allowed):
+def _of_heads(attention_mask):
     """Returns a mask `[B, T, S]` with an axis for the heads, `[B, H=1, T, S]`."""
-    return None if allowed is None else ops.expand_dims(allowed, axis=1)
+    return None if attention_mask is None else ops.expand_dims(attention_mask, axis=1)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -208,14 +208,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         x: The sequence that attends, `[B, T, D]`, floating.
         memory: The sequence attended to, `[B, S, D]`, floating. Its width may differ from that of
             `x`.
-        allowed: Boolean mask. `[B, S]` is `True` for keys that are not padding. `[B, T, S]` is
-            `True` where a query may attend to a key; B and T may be 1. `None` allows everything.
+        attention_mask: Boolean mask. `[B, S]` is `True` for keys that are not padding. `[B, T, S]`
+            is `True` where a query may attend to a key; B and T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, passed on to the output. `None`: the mask that Keras attached to
             `x`, if any.
         memory_mask: Boolean `[B, S]`, `True` for keys that are not padding; combined with
-            `allowed`. `None`: the mask that Keras attached to `memory`, if any.
+            `attention_mask`. `None`: the mask that Keras attached to `memory`, if any.
 
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, T, S]`.
@@ -236,7 +236,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     """
 
     options_class = CrossAttention
-    keys_of = {"allowed": "memory", "mask": "x", "memory_mask": "memory"}
+    keys_of = {"attention_mask": "memory", "mask": "x", "memory_mask": "memory"}
     without_memory = "`MultiHeadSelfAttention`"
 
     def __init__(self, num_heads: int | CrossAttention, **options: Any):
@@ -246,7 +246,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self,
         x_shape: Shape,
         memory_shape: Shape,
-        allowed_shape: Shape | None = None,
+        attention_mask_shape: Shape | None = None,
     ) -> None:  # noqa: D102
         self._build_projections(x_shape, memory_shape)
 
@@ -254,22 +254,22 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self,
         x: Tensor,
         memory: Tensor,
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        allowed = join_masks(allowed, memory_mask)  # [B, T, S]
+        attention_mask = join_masks(attention_mask, memory_mask)  # [B, T, S]
         key, value = self.project_memory(memory)  # [B, G, S, K] twice
         attend = self.attend_with_weights if return_attention_scores else self.attend
-        return attend(self.project_query(x), key, value, allowed, training)
+        return attend(self.project_query(x), key, value, attention_mask, training)
 
     def step(
         self,
         x: Tensor,
         memory_heads: tuple[Tensor, Tensor],
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attends from one position to a memory with projected heads.
@@ -277,7 +277,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Args:
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
             memory_heads: Key and value heads from `project_memory`.
-            allowed: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
+            attention_mask: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
             return_attention_scores: Whether to also return the attention weights.
 
         Returns:
@@ -285,4 +285,4 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             S]`.
         """
         attend = self.attend_with_weights if return_attention_scores else self.attend
-        return attend(self.project_query(x), *memory_heads, allowed)
+        return attend(self.project_query(x), *memory_heads, attention_mask)

@@ -54,10 +54,10 @@ class EncoderModel(ConfiguredModel):
         return {**parts.input.layers, **encoder, **parts.head.layers}
 
     def connect(self, parts: Any, inputs: Any) -> Tensor:  # noqa: D102
-        allowed = parts.input.allowed(inputs)  # [B, 1, S], or None
+        padding_mask = parts.input.padding_mask(inputs)  # [B, 1, S], or None
         x = parts.input(inputs)  # [B, S, D]
-        x = parts.encoder(x) if allowed is None else parts.encoder(x, allowed)
-        return parts.head(x, inputs, allowed)
+        x = parts.encoder(x) if padding_mask is None else parts.encoder(x, padding_mask)
+        return parts.head(x, inputs, padding_mask)
 
     @fitting_masks()  # the mask is computed from the same tokens as the embedding
     def call(self, inputs: Any, training: bool | None = None, mask: Tensor | None = None) -> Tensor:  # noqa: D102
@@ -84,6 +84,6 @@ class EncoderModel(ConfiguredModel):
             head, query position, key position. With images, S includes the class token.
         """
         x = self.parts.input(inputs, training=False)  # [B, S, D]
-        allowed = self.parts.input.allowed(inputs)  # [B, 1, S]
-        _, weights = self.encoder(x, allowed, return_attention_scores=True, training=False)
+        padding_mask = self.parts.input.padding_mask(inputs)  # [B, 1, S]
+        _, weights = self.encoder(x, padding_mask, return_attention_scores=True, training=False)
         return named_weights(self.encoder, weights)

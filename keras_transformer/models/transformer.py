@@ -117,9 +117,9 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
             `[B, 1, S]`.
         """
         source = self.read_source(source)
-        allowed = self.parts.input.allowed(source)
+        padding_mask = self.parts.input.padding_mask(source)
         x = self.parts.input(source, training=False)
-        return self.encoder(x, allowed, training=False), allowed
+        return self.encoder(x, padding_mask, training=False), padding_mask
 
     def read_source(self, source: Tensor) -> Tensor:
         """Returns the source in the order in which the encoder reads it.
@@ -140,20 +140,20 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         return cache, self.decoder.project_memory(memory)
 
     def read(
-        self, tokens: Tensor, memory_heads: tuple, memory_allowed: Tensor
+        self, tokens: Tensor, memory_heads: tuple, memory_attention_mask: Tensor
     ) -> tuple[tuple[Tensor, Tensor], ...]:
         """Reads the first T positions of a target in one pass, without dropout.
 
         Args:
             tokens: Token ids `[B, T]`, integer, beginning with `bos_id`.
             memory_heads: Key and value heads from `start`.
-            memory_allowed: Mask from `encode`.
+            memory_attention_mask: Mask from `encode`.
 
         Returns:
             Key and value heads for `decoder.recalled_cache`.
         """
         x = self.parts.decoder.embed(tokens, training=False)  # [B, T, D]
-        return self.decoder.read(x, memory_heads, memory_allowed)
+        return self.decoder.read(x, memory_heads, memory_attention_mask)
 
     def step(
         self,
@@ -161,8 +161,8 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         cache: tuple,
         index: Tensor,
         memory_heads: tuple,
-        memory_allowed: Tensor,
-        allowed: Tensor | None = None,
+        memory_attention_mask: Tensor,
+        attention_mask: Tensor | None = None,
         output: Callable[[Tensor], Tensor] | None = None,
         return_attention_scores: bool = False,
     ) -> Prediction:
@@ -174,10 +174,10 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
             cache: Cache from `start` or the previous step.
             index: Index of the position, counted from 0; scalar integer.
             memory_heads: Key and value heads from `start`.
-            memory_allowed: Mask from `encode`.
-            allowed: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to position `l`
-                of hypothesis `m`, at index `l * N + m`. `None`, only for N = 1 or a decoder with
-                SSRUs: to all earlier positions.
+            memory_attention_mask: Mask from `encode`.
+            attention_mask: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to
+                position `l` of hypothesis `m`, at index `l * N + m`. `None`, only for N = 1 or a
+                decoder with SSRUs: to all earlier positions.
             output: Function from hidden states `[B, N, D]` to logits, see
                 `OutputWeights.of_tokens`. `None`: the logits of all tokens.
             return_attention_scores: Whether to also return the cross-attention weights.
@@ -190,7 +190,13 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         x = self.parts.decoder.embed(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, weights = self.decoder.step(
-            x, cache, index, memory_heads, memory_allowed, allowed, return_attention_scores
+            x,
+            cache,
+            index,
+            memory_heads,
+            memory_attention_mask,
+            attention_mask,
+            return_attention_scores,
         )
         logits = (output or self.output_weights.project)(x)  # [B, N, V]
         return Prediction(logits, cache, weights)
@@ -219,15 +225,19 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         """
         source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
         source = self.read_source(source)
-        allowed = self.parts.input.allowed(source)  # [B, 1, S]
+        padding_mask = self.parts.input.padding_mask(source)  # [B, 1, S]
         x = self.parts.input(source, training=False)  # [B, S, D]
         memory, encoder_weights = self.encoder(
-            x, allowed, return_attention_scores=True, training=False
+            x, padding_mask, return_attention_scores=True, training=False
         )
         target = self.parts.decoder.read(target, inputs["source"])
         x = self.parts.decoder.embed(target, training=False)  # [B, T, D]
         _, decoder_weights = self.decoder(
-            x, memory, memory_allowed=allowed, return_attention_scores=True, training=False
+            x,
+            memory,
+            memory_attention_mask=padding_mask,
+            return_attention_scores=True,
+            training=False,
         )
         return {
             **named_weights(self.encoder, encoder_weights),
@@ -294,15 +304,15 @@ def _states(parts, inputs, training=None, cutoff=None):
     """Returns the hidden states `[B, T, D]`, the memory and its mask: Fig. 1 without a head."""
     source = parts.input.read(inputs["source"])  # [B, S]
     target = parts.decoder.read(inputs["target"], inputs["source"])  # [B, T]
-    allowed = parts.input.allowed(source)  # [B, 1, S]
+    padding_mask = parts.input.padding_mask(source)  # [B, 1, S]
     kept = {} if cutoff is None else {"kept": cutoff(target)}
     source = parts.input(source, training=training, cutoff=cutoff)  # [B, S, D]
     target = parts.decoder.embed(target, training=training, **kept)  # [B, T, D]
-    memory = parts.encoder(source, allowed, training=training)  # [B, S, D]
+    memory = parts.encoder(source, padding_mask, training=training)  # [B, S, D]
     hidden = parts.decoder.stack(
-        target, memory, memory_allowed=allowed, training=training
+        target, memory, memory_attention_mask=padding_mask, training=training
     )  # [B, T, D]
-    return hidden, memory, allowed
+    return hidden, memory, padding_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -55,9 +55,9 @@ def masks_figure(length: int = 8, real: int = 5) -> "Figure":
     return figure
 
 
-def _draw(axes, allowed, real):
-    length = len(allowed)
-    image = axes.imshow(allowed, cmap="Blues", vmin=-0.08, vmax=1.4)  # light and medium blue
+def _draw(axes, attention_mask, real):
+    length = len(attention_mask)
+    image = axes.imshow(attention_mask, cmap="Blues", vmin=-0.08, vmax=1.4)  # light and medium blue
     names = [str(place + 1) if place < real else "pad" for place in range(length)]
     axes.set_xticks(range(length), names, rotation=90 if real < length else 0)
     axes.set_yticks(range(length), names)

@@ -60,8 +60,9 @@ def allowed(length, seed):
 VALUES = {
     "x": x(),
     "memory": memory(),
-    "allowed": allowed(T, seed=2),
-    "memory_allowed": allowed(S, seed=3),
+    "attention_mask": allowed(T, seed=2),
+    "memory_attention_mask": allowed(S, seed=3),
+    "padding_mask": allowed(T, seed=2),
     "inputs": np.random.default_rng(4).integers(0, 19, (BATCH, T)).astype("int32"),
     "source": sentences([13, 6, 9, 2]),
     "target": sentences([11, 5, 8, 3], first=2),
@@ -87,65 +88,67 @@ SERIES = {
 ROWS = {
     "MultiHeadSelfAttention": Row(
         lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, use_bias=True, causal=True),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "MultiHeadCrossAttention": Row(
         lambda: kt.layers.MultiHeadCrossAttention(H, d_k=K, d_v=KV),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
     "MultiHeadSelfAttention_additive": Row(
         lambda: kt.MultiHeadSelfAttention(H, d_k=K, d_v=KV, score="additive", position="alibi"),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "MultiHeadSelfAttention_relative": Row(
         lambda: kt.MultiHeadSelfAttention(
             H, d_k=K, d_v=KV, causal=True, score="general", position=kt.layers.Relative(4)
         ),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "MultiHeadSelfAttention_disentangled": Row(
         lambda: kt.MultiHeadSelfAttention(
             H, d_k=K, d_v=KV, use_bias=True, position=kt.layers.Disentangled(7, 12)
         ),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
-    "Mixing": Row(lambda: kt.layers.Mixing("ssru"), ("x", "allowed")),
+    "Mixing": Row(lambda: kt.layers.Mixing("ssru"), ("x", "attention_mask")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
     ),
     "EncoderBlock": Row(
-        lambda: kt.EncoderBlock(**BLOCK, activation="silu", attention_bias=True), ("x", "allowed")
+        lambda: kt.EncoderBlock(**BLOCK, activation="silu", attention_bias=True),
+        ("x", "attention_mask"),
     ),
     "DecoderBlock": Row(
         lambda: kt.DecoderBlock(**BLOCK, norm="pre", normalization=kt.layers.LayerNorm(1e-3)),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
     "EncoderBlock_alibi": Row(
-        lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"), ("x", "allowed")
+        lambda: kt.EncoderBlock(**BLOCK, position="alibi", score="dot_product"),
+        ("x", "attention_mask"),
     ),
     "EncoderBlock_relative": Row(
         lambda: kt.EncoderBlock(**BLOCK, position=kt.layers.Relative(3)),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "EncoderBlock_t5": Row(
         lambda: kt.EncoderBlock(**BLOCK, position=kt.layers.T5Bias(9, 8), score="dot_product"),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "DecoderBlock_t5": Row(
         lambda: kt.DecoderBlock(**BLOCK, position="t5", score="general"),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
     "PositionalEmbedding_binary": Row(
         lambda: kt.PositionalEmbedding(19, D, position="binary"), ("inputs",)
     ),
     "DecoderBlock_additive": Row(
         lambda: kt.DecoderBlock(**BLOCK, position="alibi", score="additive"),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
     "DecoderBlock_ssru": Row(
         lambda: kt.DecoderBlock(**BLOCK, mixer="ssru", attention_bias=True),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
     "EncoderBlock_llama": Row(
         lambda: kt.EncoderBlock(
@@ -154,7 +157,7 @@ ROWS = {
             **{"num_key_value_heads": 2, "position": {"kind": "rotary", "base": 500.0}},
             **{"causal": True, "activation": "silu"},
         ),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "Encoder_deberta": Row(
         lambda: kt.Encoder(
@@ -165,17 +168,19 @@ ROWS = {
             },
             **{"attention_bias": True},
         ),
-        ("x", "allowed"),
+        ("x", "attention_mask"),
     ),
     "Decoder_t5": Row(
         lambda: kt.Decoder(
             **{"num_layers": 2, **BLOCK, "position": {"kind": "t5", "shared": True}},
             **{"feed_forward": "gated", "activation": "gelu_tanh"},
         ),
-        ("x", "memory", "memory_allowed"),
+        ("x", "memory", "memory_attention_mask"),
     ),
-    "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "allowed")),
-    "Decoder": Row(lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "allowed", "memory_allowed")),
+    "Encoder": Row(lambda: kt.Encoder(2, **BLOCK, norm="pre"), ("x", "attention_mask")),
+    "Decoder": Row(
+        lambda: kt.Decoder(2, **BLOCK), ("x", "memory", "attention_mask", "memory_attention_mask")
+    ),
     "Transformer": Row(
         lambda: kt.Transformer(
             small_config(num_layers=1, num_decoder_layers=2, attention_bias=True)
@@ -249,7 +254,8 @@ ROWS = {
         ("pixels",),
     ),
     "FrameEmbedding": Row(
-        lambda: kt.layers.FrameEmbedding(D, position="learned", max_length=T), ("frames", "allowed")
+        lambda: kt.layers.FrameEmbedding(D, position="learned", max_length=T),
+        ("frames", "padding_mask"),
     ),
     "SpeechTransformer": Row(
         lambda: kt.models.SpeechTransformer(
@@ -305,8 +311,8 @@ PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 ENDS = {"logits", "vector", "passage", "scaling", "squeeze", "unscaling"}
 
 # Arguments with another name in the call than in the table: an attention takes the mask of the
-# memory as `allowed`.
-RENAMED = {("MultiHeadCrossAttention", "memory_allowed"): "allowed"}
+# memory as `attention_mask`.
+RENAMED = {("MultiHeadCrossAttention", "memory_attention_mask"): "attention_mask"}
 
 
 def inputs_of(name):

@@ -424,8 +424,10 @@ def test_in_a_users_functional_model(tmp_path):
     memory = keras.layers.Embedding(19, D, name="words")(source)
     allowed = kt.layers.PaddingMask(pad_id=5, name="mask")(source)
     attention = kt.layers.MultiHeadCrossAttention(2, name="look")
-    x, weights = attention(queries, memory, allowed=allowed, return_attention_scores=True)
-    x = kt.DecoderBlock(num_heads=2, d_ff=17, name="block")(x, memory, memory_allowed=allowed)
+    x, weights = attention(queries, memory, attention_mask=allowed, return_attention_scores=True)
+    x = kt.DecoderBlock(num_heads=2, d_ff=17, name="block")(
+        x, memory, memory_attention_mask=allowed
+    )
     outputs = {"x": keras.layers.LayerNormalization(name="end")(x), "weights": weights}
     model = randomise(keras.Model({"source": source, "queries": queries}, outputs))
     inputs = {"source": np.array([[4, 5, 7, 9]]), "queries": inputs_of("FeedForward")["x"][:1]}

@@ -47,8 +47,8 @@ class Given(Predictor):
         raise NotImplementedError
 
     def label_log_probs(self, inputs):
-        allowed = np.arange(self.log_probs.shape[1]) < self.positions[:, None]
-        return tf.constant(self.log_probs), tf.constant(allowed)
+        padding_mask = np.arange(self.log_probs.shape[1]) < self.positions[:, None]
+        return tf.constant(self.log_probs), tf.constant(padding_mask)
 
 
 def given(seed=0, rows=6, positions=15, size=7, **vocabulary):
@@ -141,9 +141,9 @@ def test_the_search_reads_the_encoder_of_a_model_and_of_an_ensemble():
     np.testing.assert_allclose(found.scores[1], alone.scores[0], atol=1e-4)
     both, probabilities = Ensemble(models), []
     for model in models:
-        memory, allowed = model.encode(frames(pipeline, rows))
+        memory, padding_mask = model.encode(frames(pipeline, rows))
         probabilities.append(tf.nn.softmax(model.output_weights.project(memory)).numpy())
-    positions = allowed.numpy()[:, 0].sum(axis=1)
+    positions = padding_mask.numpy()[:, 0].sum(axis=1)
     expected = Given(np.log(np.mean(probabilities, axis=0)), positions)
     found = BestPath()(both, frames(pipeline, rows), SearchOptions(cache_length=50))
     for row in range(2):

@@ -97,9 +97,12 @@ def test_a_file_ignores_padding(quantize, error):
     def run(x, allowed):
         return {"y": layer(x, allowed)}
 
-    specs = tf.TensorSpec((1, T, D), name="x"), tf.TensorSpec((1, T), tf.bool, name="allowed")
+    specs = (
+        tf.TensorSpec((1, T, D), name="x"),
+        tf.TensorSpec((1, T), tf.bool, name="attention_mask"),
+    )
     content = convert_functions(layer, {"f": run.get_concrete_function(*specs)}, quantize)
     runner = load_interpreter()(model_content=content).get_signature_runner("f")
-    one, two = (runner(x=x, allowed=mask)["y"] for x in (X[:1], changed))
+    one, two = (runner(x=x, attention_mask=mask)["y"] for x in (X[:1], changed))
     np.testing.assert_array_equal(one[mask], two[mask])
     np.testing.assert_allclose(one[mask], layer(X[:1], mask).numpy()[mask], rtol=0, atol=error)

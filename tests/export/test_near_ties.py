@@ -203,7 +203,7 @@ def test_mistakes_are_detected(judge, program, texts, wrong, beam):
 
 
 def drop_mask(model):
-    model.parts.input.allowed = lambda source: tf.ones(
+    model.parts.input.padding_mask = lambda source: tf.ones(
         [tf.shape(source)[0], 1, tf.shape(source)[1]], bool
     )
 

@@ -38,8 +38,8 @@ def long():
     samples = recording(SAMPLES)
     (expected,) = pipeline.transcribe([samples])
     frames = LogMel(**pipeline.model.config.input.features)(samples[None])
-    log_probs, allowed = EncoderDecoder(pipeline.model).label_log_probs(frames)
-    assert allowed.numpy().sum() == POSITIONS
+    log_probs, padding_mask = EncoderDecoder(pipeline.model).label_log_probs(frames)
+    assert padding_mask.numpy().sum() == POSITIONS
     return pipeline, expected, np.delete(log_probs.numpy()[0].astype("float64"), NEVER, axis=1)
 
 

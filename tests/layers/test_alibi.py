@@ -50,7 +50,7 @@ def test_attention_follows_the_formula(causal):
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     bias = reference.alibi([1 / 16, 1 / 256, 1 / 4], T)
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H, bias=bias)
-    out, attended = layer(x, allowed=mask, return_attention_scores=True)
+    out, attended = layer(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
     plain, _ = reference.multi_head(weights, x, x, seen, H)

@@ -87,10 +87,14 @@ def test_a_fused_decoder():
     make = functools.partial(Decoder, 2, H, F, **BLOCK, dropout=0.0)
     layer, other, fused = pair(make, (B, T, D), (B, S, D))
     memory_allowed = random_mask(B, S, seed=2)
-    expected = layer(X, MEMORY, memory_allowed=memory_allowed)
-    np.testing.assert_allclose(other(X, MEMORY, memory_allowed=memory_allowed), expected, **LAYER)
+    expected = layer(X, MEMORY, memory_attention_mask=memory_allowed)
+    np.testing.assert_allclose(
+        other(X, MEMORY, memory_attention_mask=memory_allowed), expected, **LAYER
+    )
     assert fused.calls == 4
-    out, weights = other(X, MEMORY, memory_allowed=memory_allowed, return_attention_scores=True)
+    out, weights = other(
+        X, MEMORY, memory_attention_mask=memory_allowed, return_attention_scores=True
+    )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert len(weights) == 4 and fused.calls == 4  # the composed form returns the weights
 

@@ -32,7 +32,7 @@ def test_dot_product_attention_is_equation_1(mask_shape):
     )
     allowed = None if mask_shape is None else np.expand_dims(mask, 1)
     out, weights = dot_product_attention(
-        *(heads_first(x) for x in (query, key, value)), allowed=allowed
+        *(heads_first(x) for x in (query, key, value)), attention_mask=allowed
     )
     np.testing.assert_allclose(heads_first(out), expected, **LAYER)
     np.testing.assert_allclose(weights, expected_weights, **LAYER)
@@ -51,7 +51,7 @@ def test_dot_product_attention_by_hand():
 def test_weights_sum_to_one_over_allowed_keys_and_are_zero_elsewhere():
     query, key, value = (heads_first(x) for x in query_key_value())
     mask = random_mask(B, 1, T, S, seed=5)
-    _, weights = dot_product_attention(query, key, value, allowed=mask)
+    _, weights = dot_product_attention(query, key, value, attention_mask=mask)
     mask = np.broadcast_to(mask, weights.shape)
     weights = to_numpy(weights)
     assert np.all(weights[~mask] == 0)
@@ -77,7 +77,7 @@ def test_the_softmax_is_not_taken_in_16_bits(dtype, digits, jit_compile):
     query = tf.ones((1, 1, 1, 1), dtype)
     key = tf.cast(normal(1, 1, 97, 1), dtype)
     attend = tf.function(dot_product_attention, jit_compile=jit_compile)
-    _, weights = attend(query, key, key, allowed=tf.ones((1, 1, 1, 97), "bool"))
+    _, weights = attend(query, key, key, attention_mask=tf.ones((1, 1, 1, 97), "bool"))
     assert weights.dtype == dtype
     exact = reference.softmax(to_numpy(key)[0, 0, :, 0])
     half_a_unit = 2.0 ** (np.frexp(exact)[1] - digits - 1)
@@ -89,12 +89,12 @@ def test_a_query_that_may_attend_to_nothing(dtype):
     """It gets zeros and zero gradients; the other queries are unaffected."""
     tensors = [tf.cast(heads_first(x), dtype) for x in query_key_value()]
     mask = random_mask(B, 1, T, S, seed=6)
-    full, _ = dot_product_attention(*tensors, allowed=mask)
+    full, _ = dot_product_attention(*tensors, attention_mask=mask)
     empty = mask.copy()
     empty[1, :, 4] = False
     with tf.GradientTape() as tape:
         tape.watch(tensors)
-        out, weights = dot_product_attention(*tensors, allowed=empty)
+        out, weights = dot_product_attention(*tensors, attention_mask=empty)
         loss = tf.reduce_sum(tf.cast(out, "float32") ** 2)
     out, weights, full = to_numpy(out), to_numpy(weights), to_numpy(full)
     assert np.all(out[1, :, 4] == 0)
@@ -129,10 +129,10 @@ def test_self_attention(causal, use_bias):
     assert len(weights) == (8 if use_bias else 4)
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H)
-    out, attended = layer(x, allowed=mask, return_attention_scores=True)
+    out, attended = layer(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     np.testing.assert_allclose(attended, expected_weights, **LAYER)
-    np.testing.assert_array_equal(layer(x, allowed=mask), out)
+    np.testing.assert_array_equal(layer(x, attention_mask=mask), out)
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -144,10 +144,10 @@ def test_cross_attention(use_bias):
     assert weights["key/kernel"].shape == (31, H * K), "the memory may have another width"
     seen = np.broadcast_to(mask, (B, T, S))
     expected, expected_weights = reference.multi_head(weights, x, memory, seen, H)
-    out, attended = layer(x, memory, allowed=mask, return_attention_scores=True)
+    out, attended = layer(x, memory, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     np.testing.assert_allclose(attended, expected_weights, **LAYER)
-    np.testing.assert_array_equal(layer(x, memory, allowed=mask), out)
+    np.testing.assert_array_equal(layer(x, memory, attention_mask=mask), out)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 11, 22])
@@ -177,9 +177,9 @@ def test_a_masked_key_has_no_influence():
     x, memory = normal(B, T, D), normal(B, S, D, seed=1)
     allowed = np.ones((B, 1, S), bool)
     allowed[1, 0, 9:] = False
-    before = layer(x, memory, allowed=allowed)
+    before = layer(x, memory, attention_mask=allowed)
     memory[1, 9:] = 1e3
-    np.testing.assert_allclose(layer(x, memory, allowed=allowed), before, **LAYER)
+    np.testing.assert_allclose(layer(x, memory, attention_mask=allowed), before, **LAYER)
     shorter = layer(x[1:], memory[1:, :9])
     np.testing.assert_allclose(before[1:], shorter, **LAYER)
 
@@ -189,8 +189,8 @@ def test_attention_does_not_depend_on_the_order_of_keys():
     x, memory, allowed = normal(B, T, D), normal(B, S, D, seed=1), random_mask(B, T, S, seed=2)
     order = np.random.default_rng(3).permutation(S)
     np.testing.assert_allclose(
-        layer(x, memory, allowed=allowed),
-        layer(x, memory[:, order], allowed=allowed[:, :, order]),
+        layer(x, memory, attention_mask=allowed),
+        layer(x, memory[:, order], attention_mask=allowed[:, :, order]),
         **LAYER,
     )
 
@@ -215,11 +215,11 @@ def test_rows_with_nothing_to_attend_to_stay_finite(policy, layer_class):
     others = [tf.constant(normal(B, S, D))] if layer_class is MultiHeadCrossAttention else []
     allowed = np.zeros((B, 1, S if others else T), bool)
     allowed[0, 0, 0] = True
-    layer(x, *others, allowed=allowed)
+    layer(x, *others, attention_mask=allowed)
     randomise(layer)
     with tf.GradientTape() as tape:
         tape.watch([x, *others])
-        out, weights = layer(x, *others, allowed=allowed, return_attention_scores=True)
+        out, weights = layer(x, *others, attention_mask=allowed, return_attention_scores=True)
         loss = tf.reduce_sum(tf.cast(out, "float32") ** 2)
     assert out.dtype == policy.compute_dtype
     bias = to_numpy(keras.ops.cast(layer.weights[-1], policy.compute_dtype))

@@ -115,12 +115,12 @@ def test_an_encoder_stack(kind, norm):
     allowed = np.broadcast_to(mask, (B, S, S))
     options = options_of(kind, norm)
     expected = reference.encoder(weights, x, allowed, 2, HEADS, record=record, **options)
-    out, attended = encoder(x, allowed=mask, return_attention_scores=True)
+    out, attended = encoder(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     for n in range(2):
         expected = record[f"block_{n}"]["self_attention"]
         np.testing.assert_allclose(attended[f"block_{n}/self_attention"], expected, **LAYER)
-    np.testing.assert_array_equal(encoder(x, allowed=mask), out)
+    np.testing.assert_array_equal(encoder(x, attention_mask=mask), out)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_decoder_stack_and_its_steps(kind, norm):
     seen = np.ones((B, T, T), bool), np.broadcast_to(memory_allowed, (B, T, S))
     options = options_of(kind, norm)
     expected = reference.decoder(weights, x, memory, *seen, 2, HEADS, **options)
-    out = decoder(x, memory, memory_allowed=memory_allowed)
+    out = decoder(x, memory, memory_attention_mask=memory_allowed)
     np.testing.assert_allclose(out, expected, **LAYER)
     cache, heads = decoder.empty_cache(B, T), decoder.project_memory(tf.constant(memory))
     groups = KINDS[kind].get("num_key_value_heads", HEADS)
@@ -170,7 +170,7 @@ def test_a_cache_in_two_parts(kind, width):
             cache = decoder.extended_cache(cache, T - 4, width)
         places = np.arange(4 if index < 4 else T) <= index  # [L]
         allowed = (own & places[:, None]).reshape(1, width, -1)
-        step = decoder.step(x[:, :, index], cache, index, heads, allowed=allowed)
+        step = decoder.step(x[:, :, index], cache, index, heads, attention_mask=allowed)
         for number in range(width):
             np.testing.assert_allclose(step.x[:, number], out[number][:, index], **LAYER)
         cache = step.cache
@@ -182,7 +182,7 @@ def test_a_cache_for_other_hypotheses_is_refused():
     cache = decoder.extended_cache(decoder.empty_cache(B, 6, 3), 6, 1)
     message = "must be for the 3 hypotheses .* a cache of 24 and a mask of 36 entries"
     with pytest.raises(ValueError, match=message):
-        decoder.step(normal(B, 3, D), cache, 6, heads, allowed=np.ones((B, 3, 36), bool))
+        decoder.step(normal(B, 3, D), cache, 6, heads, attention_mask=np.ones((B, 3, 36), bool))
 
 
 @pytest.mark.parametrize("kind", ["t5", "llama"])

@@ -41,7 +41,11 @@ def test_block(norm, activation, attention_bias):
         weights, x, memory, allowed, seen, H, **options, record=record
     )
     out, attended = block(
-        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_attention_scores=True
+        x,
+        memory,
+        attention_mask=allowed,
+        memory_attention_mask=memory_allowed,
+        return_attention_scores=True,
     )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert sorted(attended) == ["cross_attention", "self_attention"]
@@ -73,9 +77,9 @@ def test_masked_memory_has_no_influence_in_any_layer():
     x, memory, _, _ = arguments()
     allowed = np.ones((B, 1, S), bool)
     allowed[1, 0, 9:] = False
-    before = to_numpy(decoder(x, memory, memory_allowed=allowed))
+    before = to_numpy(decoder(x, memory, memory_attention_mask=allowed))
     memory[1, 9:] = 50
-    after = decoder(x, memory, memory_allowed=allowed)
+    after = decoder(x, memory, memory_attention_mask=allowed)
     np.testing.assert_allclose(after, before, **LAYER)
     shorter = decoder(x[1:], memory[1:, :9])
     np.testing.assert_allclose(shorter, before[1:], **LAYER)
@@ -119,7 +123,11 @@ def test_stack(norm):
     seen, record = np.broadcast_to(memory_allowed, (B, T, S)), {}
     expected = reference.decoder(weights, x, memory, allowed, seen, 3, H, norm=norm, record=record)
     out, attended = decoder(
-        x, memory, allowed=allowed, memory_allowed=memory_allowed, return_attention_scores=True
+        x,
+        memory,
+        attention_mask=allowed,
+        memory_attention_mask=memory_allowed,
+        return_attention_scores=True,
     )
     np.testing.assert_allclose(out, expected, **LAYER)
     assert len(attended) == 6
@@ -189,7 +197,7 @@ def test_rows_with_nothing_to_attend_to_stay_finite(policy, norm):
     randomise(decoder)
     with tf.GradientTape() as tape:
         tape.watch([x, memory])
-        out = decoder(x, memory, allowed=allowed, memory_allowed=memory_allowed)
+        out = decoder(x, memory, attention_mask=allowed, memory_attention_mask=memory_allowed)
         loss = tf.reduce_mean(tf.cast(out, "float32") ** 2)
     assert out.dtype == policy.compute_dtype
     assert np.all(np.isfinite(to_numpy(out)))

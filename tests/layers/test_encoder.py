@@ -28,18 +28,18 @@ def test_block(norm, activation, attention_bias):
     assert len(weights) == 4 + 4 * attention_bias + 4 + 4
     x, mask, record = normal(B, S, D), random_mask(B, S, S, seed=1), {}
     expected = reference.encoder_block(weights, x, mask, H, **options, record=record)
-    out, attended = block(x, allowed=mask, return_attention_scores=True)
+    out, attended = block(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     assert list(attended) == ["self_attention"]
     np.testing.assert_allclose(attended["self_attention"], record["self_attention"], **LAYER)
-    np.testing.assert_array_equal(block(x, allowed=mask), out)
+    np.testing.assert_array_equal(block(x, attention_mask=mask), out)
 
 
 def test_the_mask_may_be_the_same_for_every_query_or_absent():
     block, weights = built(EncoderBlock(**BLOCK))
     x, mask = normal(B, S, D), random_mask(B, 1, S, seed=1)
     expected = reference.encoder_block(weights, x, np.broadcast_to(mask, (B, S, S)), H)
-    np.testing.assert_allclose(block(x, allowed=mask), expected, **LAYER)
+    np.testing.assert_allclose(block(x, attention_mask=mask), expected, **LAYER)
     expected = reference.encoder_block(weights, x, np.ones((B, S, S), bool), H)
     np.testing.assert_allclose(block(x), expected, **LAYER)
 
@@ -101,14 +101,14 @@ def test_stack(norm):
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
     seen = np.broadcast_to(mask, (B, S, S))
     expected = reference.encoder(weights, x, seen, 3, H, norm=norm, record=record)
-    out, attended = encoder(x, allowed=mask, return_attention_scores=True)
+    out, attended = encoder(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, **LAYER)
     assert list(attended) == [f"block_{n}/self_attention" for n in range(3)]
     for n in range(3):
         np.testing.assert_allclose(
             attended[f"block_{n}/self_attention"], record[f"block_{n}"]["self_attention"], **LAYER
         )
-    np.testing.assert_array_equal(encoder(x, allowed=mask), out)
+    np.testing.assert_array_equal(encoder(x, attention_mask=mask), out)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -116,11 +116,11 @@ def test_rows_with_nothing_to_attend_to_stay_finite(policy, norm):
     encoder = Encoder(num_layers=2, **BLOCK, norm=norm)
     x, allowed = tf.constant(normal(B, S, D)), np.zeros((B, 1, S), bool)
     allowed[0, 0, :5] = True
-    encoder(x, allowed=allowed)
+    encoder(x, attention_mask=allowed)
     randomise(encoder)
     with tf.GradientTape() as tape:
         tape.watch(x)
-        out = encoder(x, allowed=allowed)
+        out = encoder(x, attention_mask=allowed)
         loss = tf.reduce_mean(tf.cast(out, "float32") ** 2)
     assert out.dtype == policy.compute_dtype
     assert np.all(np.isfinite(to_numpy(out)))

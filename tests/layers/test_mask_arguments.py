@@ -34,15 +34,15 @@ LAYERS = {
 }
 # Layer, name of the mask, number of keys.
 MASKS = [
-    ("self", "allowed", T),
-    ("causal", "allowed", T),
-    ("cross", "allowed", S),
-    ("encoder_block", "allowed", T),
-    ("encoder", "allowed", T),
-    ("decoder_block", "allowed", T),
-    ("decoder", "allowed", T),
-    ("decoder_block", "memory_allowed", S),
-    ("decoder", "memory_allowed", S),
+    ("self", "attention_mask", T),
+    ("causal", "attention_mask", T),
+    ("cross", "attention_mask", S),
+    ("encoder_block", "attention_mask", T),
+    ("encoder", "attention_mask", T),
+    ("decoder_block", "attention_mask", T),
+    ("decoder", "attention_mask", T),
+    ("decoder_block", "memory_attention_mask", S),
+    ("decoder", "memory_attention_mask", S),
 ]
 each_mask = pytest.mark.parametrize("layer, name, length", MASKS)
 
@@ -66,11 +66,11 @@ def real_keys(length):
 @pytest.mark.parametrize(
     ("layer", "name", "length"),
     [
-        slow("self", "allowed", 11),
-        slow("cross", "allowed", 13),
-        slow("encoder", "allowed", 11),
-        slow("decoder_block", "memory_allowed", 13),
-        ("decoder", "memory_allowed", 13),
+        slow("self", "attention_mask", 11),
+        slow("cross", "attention_mask", 13),
+        slow("encoder", "attention_mask", 11),
+        slow("decoder_block", "memory_attention_mask", 13),
+        ("decoder", "memory_attention_mask", 13),
     ],
 )
 def test_a_mask_of_two_axes_is_sentences_and_keys(layer, name, length):
@@ -83,7 +83,7 @@ def test_a_mask_of_two_axes_is_sentences_and_keys(layer, name, length):
     assert np.abs(out - made(*inputs)).max() > 0.01
     for row in range(B):  # each sentence without its padding
         alone = [value[row : row + 1] for value in inputs]
-        keys = 1 if len(inputs) > 1 and name != "allowed" or layer == "cross" else 0
+        keys = 1 if len(inputs) > 1 and name != "attention_mask" or layer == "cross" else 0
         if keys == 0 and layer != "self" and len(inputs) == 2:
             continue  # the queries are also the keys
         count = real[row].sum()
@@ -160,10 +160,10 @@ def fitting(length):
 @pytest.mark.parametrize(
     ("layer", "name", "length"),
     [
-        slow("self", "allowed", 11),
-        slow("cross", "allowed", 13),
-        slow("encoder", "allowed", 11),
-        ("decoder", "memory_allowed", 13),
+        slow("self", "attention_mask", 11),
+        slow("cross", "attention_mask", 13),
+        slow("encoder", "attention_mask", 11),
+        ("decoder", "memory_attention_mask", 13),
     ],
 )
 def test_masks_are_checked_when_the_graph_runs(layer, name, length):
@@ -185,9 +185,11 @@ def test_masks_are_checked_when_the_graph_runs(layer, name, length):
 
 def test_xla_also_refuses_them(kind="other keys"):
     """XLA drops assertions."""
-    made, inputs, concrete = at_run_time("encoder_block", "allowed", jit_compile=True)
+    made, inputs, concrete = at_run_time("encoder_block", "attention_mask", jit_compile=True)
     mask = fitting(T)["two axes"]
-    np.testing.assert_allclose(concrete(mask)(inputs, mask), made(*inputs, allowed=mask), **SAME)
+    np.testing.assert_allclose(
+        concrete(mask)(inputs, mask), made(*inputs, attention_mask=mask), **SAME
+    )
     mask = wrong(T)[kind]
     with pytest.raises(tf.errors.InvalidArgumentError):
         concrete(mask)(inputs, mask)
@@ -196,8 +198,8 @@ def test_xla_also_refuses_them(kind="other keys"):
 def test_a_mask_of_unknown_rank_is_refused():
     made, inputs = make("encoder_block")
     mask = tf.TensorSpec(None, tf.bool)
-    with pytest.raises(ValueError, match="`allowed` must be boolean, .* shape=None"):
-        tf.function(lambda mask: made(*inputs, allowed=mask)).get_concrete_function(mask)
+    with pytest.raises(ValueError, match="`attention_mask` must be boolean, .* shape=None"):
+        tf.function(lambda mask: made(*inputs, attention_mask=mask)).get_concrete_function(mask)
 
 
 def test_in_a_functional_model_of_any_length():
@@ -207,9 +209,11 @@ def test_in_a_functional_model_of_any_length():
     values, real = normal(B, T, D), real_keys(T)
     np.testing.assert_array_equal(model([values, real]), model.layers[-1](values, real))
     for call in (model, lambda inputs: model.predict(inputs, verbose=0)):
-        with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="`allowed` must be"):
+        with pytest.raises(
+            (ValueError, tf.errors.InvalidArgumentError), match="`attention_mask` must be"
+        ):
             call([values, real[:, :1]])
-    with pytest.raises(ValueError, match=r"`allowed` must be .* B, T, S = \[None, 7, 7\]"):
+    with pytest.raises(ValueError, match=r"`attention_mask` must be .* B, T, S = \[None, 7, 7\]"):
         EncoderBlock(**BLOCK)(keras.Input((7, D)), keras.Input((1,), dtype="bool"))
 
 

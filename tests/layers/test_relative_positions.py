@@ -65,7 +65,7 @@ def test_attention_follows_the_formula(name, causal):
     layer, x, mask = attention(name, causal), normal(B, T, D), random_mask(B, T, T, seed=1)
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     expected, expected_weights = expected_of(name, layer, x, seen)
-    out, attended = layer(x, allowed=mask, return_attention_scores=True)
+    out, attended = layer(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
     tables = {"relative": ("relative_keys", "relative_values"), "t5": ("distance_bias",)}[name]
@@ -73,7 +73,7 @@ def test_attention_follows_the_formula(name, causal):
         table = getattr(layer, table)
         before = table.numpy()
         table.assign(np.zeros_like(before))
-        assert np.abs(layer(x, allowed=mask) - out).max() > 0.01
+        assert np.abs(layer(x, attention_mask=mask) - out).max() > 0.01
         table.assign(before)
 
 

@@ -64,7 +64,7 @@ def test_self_attention(name, causal):
     assert len(weights) == 4
     seen = mask & np.tri(T, dtype=bool) if causal else mask
     expected, expected_weights = reference.multi_head(weights, x, x, seen, H, score=score)
-    out, attended = layer(x, allowed=mask, return_attention_scores=True)
+    out, attended = layer(x, attention_mask=mask, return_attention_scores=True)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-5)
     np.testing.assert_allclose(attended, expected_weights, rtol=0, atol=1e-5)
 
@@ -78,7 +78,7 @@ def test_cross_attention(name):
     score = score_reference(name, weights)
     seen = np.broadcast_to(mask, (B, T, S))
     expected, _ = reference.multi_head(weights, x, memory, seen, H, score=score)
-    np.testing.assert_allclose(layer(x, memory, allowed=mask), expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(layer(x, memory, attention_mask=mask), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("position", ["alibi", "rotary"])

@@ -61,7 +61,7 @@ def test_a_decoder_block_that_passes_its_arguments_on(tmp_path):
     calls = [
         ((X, MEMORY), {}),
         ((X, MEMORY, allowed, memory_allowed), {}),
-        ((X,), {"memory": MEMORY, "memory_allowed": memory_allowed, "training": True}),
+        ((X,), {"memory": MEMORY, "memory_attention_mask": memory_allowed, "training": True}),
     ]
     layer(X, MEMORY), own(X, MEMORY)
     same_weights(layer, own)
@@ -87,7 +87,7 @@ def test_masks_reach_the_parent_of_a_layer_that_passes_arguments_on(kind):
     np.testing.assert_array_equal(own(embedding(tokens)), layer(embedding(tokens)))
     alone = to_numpy(own(embedding(tokens[:1, :3])))
     np.testing.assert_allclose(to_numpy(own(embedding(tokens)))[:1, :3], alone, atol=1e-5)
-    assert inspect.signature(own.call).parameters.keys() >= {"allowed", "mask", "training"}
+    assert inspect.signature(own.call).parameters.keys() >= {"attention_mask", "mask", "training"}
 
 
 def test_the_output_shapes_of_a_subclass_are_known_to_a_model():
@@ -102,7 +102,7 @@ def test_the_output_shapes_of_a_subclass_are_known_to_a_model():
 def test_positional_arguments_are_refused_with_the_signature():
     message = (
         r"^`Wrong.call` must take `\*\*kwargs` if it takes `\*args`, or name its arguments: "
-        r"`def call\(self, x, allowed=None, .*mask=None\)`\. "
+        r"`def call\(self, x, attention_mask=None, .*mask=None\)`\. "
         r"Received: `def call\(self, x, \*args\)`\.$"
     )
     with pytest.raises(TypeError, match=message):

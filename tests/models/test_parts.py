@@ -73,8 +73,8 @@ def test_the_copied_encoder_computes_the_same():
     model, other = classifier(), translation_model()
     tokens = sentences((5, 9))
     copy_parts(model, other, ["input", "encoder"])
-    allowed = model.parts.input.allowed(tokens)
-    hidden = model.encoder(model.parts.input(tokens), allowed)
+    padding_mask = model.parts.input.padding_mask(tokens)
+    hidden = model.encoder(model.parts.input(tokens), padding_mask)
     np.testing.assert_array_equal(to_numpy(hidden), to_numpy(other.encode(tokens)[0]))
 
 
@@ -141,10 +141,10 @@ def test_encoder_and_decoder_may_differ_in_every_option(changes, tie, tmp_path):
     assert len(tables) == {"all": 1, "none": 2}[tie]
     source, target = sentences((5, 9)), sentences((7, 4), first=2, seed=1)
     logits = to_numpy(model({"source": source, "target": target}))
-    memory, allowed = model.encode(source)
+    memory, padding_mask = model.encode(source)
     cache, heads = model.start(memory, 7)
     for index in range(4):
-        step = model.step(target[:, index : index + 1], cache, index, heads, allowed)
+        step = model.step(target[:, index : index + 1], cache, index, heads, padding_mask)
         cache = step.cache
         np.testing.assert_allclose(to_numpy(step.logits)[:, 0], logits[:, index], **MODEL)
     model.save(tmp_path / "model.keras")
@@ -219,7 +219,7 @@ class Score(Head):
         scaling = keras.layers.Rescaling(config.head.scale, name="scaling")
         return {"output_layer": output, "scaling": scaling, "logits": make_logits(policy)}
 
-    def __call__(self, hidden, inputs=None, allowed=None):
+    def __call__(self, hidden, inputs=None, padding_mask=None):
         x = self.layers["output_layer"](hidden[:, 0])  # [B, 1]
         return self.layers["logits"](self.layers["scaling"](x))
 

@@ -316,7 +316,7 @@ def test_wrong_layers():
         FrameEmbedding(12, kernel_size=2)
     with pytest.raises(ValueError, match="`stride` must be at least 1"):
         FrameMask(0)
-    with pytest.raises(ValueError, match=r"`allowed` must be \[B, T\] or \[B, 1, T\]"):
+    with pytest.raises(ValueError, match=r"`padding_mask` must be the same for every query"):
         FrameEmbedding(12)(recordings(9), np.ones((1, 3, 9), bool))
     with pytest.raises(TypeError, match="`frames` must be floating"):
         FrameEmbedding(12)(np.ones((1, 9, 5), "int32"))

@@ -79,8 +79,8 @@ def test_pooling_follows_its_formula(kind):
 @pytest.mark.parametrize("kind", ["mean", "max", "attention"])
 def test_a_text_without_tokens_is_pooled_to_zeros(kind):
     x = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
-    allowed = np.array([[[False] * 3], [[True] * 3]])
-    out = to_numpy(randomise(Pooling(kind))(x, allowed))
+    padding_mask = np.array([[[False] * 3], [[True] * 3]])
+    out = to_numpy(randomise(Pooling(kind))(x, padding_mask))
     np.testing.assert_array_equal(out[0], np.zeros(5))
     assert np.abs(out[1]).max() > 0.1
 

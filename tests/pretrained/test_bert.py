@@ -55,7 +55,7 @@ precision = "float32"
 
 def states(model, ids):
     tokens = model.parts.input
-    return model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
+    return model.encoder(tokens(ids, training=False), tokens.padding_mask(ids), training=False)
 
 
 def assert_equal_to_numpy(model, settings, tensors):

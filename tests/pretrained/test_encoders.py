@@ -44,7 +44,7 @@ def test_states_and_logits(kind, tmp_path):
     model, real = checkpoint.model, ids != settings["pad_token_id"]
     expected, logits = forward(tensors, settings, ids, types)
     tokens = model.parts.input
-    states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
+    states = model.encoder(tokens(ids, training=False), tokens.padding_mask(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected[real], rtol=0, atol=1e-5)
     assert ("has no head" in "".join(checkpoint.notes)) == (logits is None)
     if logits is not None:

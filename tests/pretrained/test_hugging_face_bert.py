@@ -185,7 +185,7 @@ def test_states_and_logits(name):
     model = read_checkpoint(path).model
     ids = expected["ids"].astype("int32")
     tokens, real = model.parts.input, ids != model.config.tokens.pad_id
-    states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
+    states = model.encoder(tokens(ids, training=False), tokens.padding_mask(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected["states"][real], rtol=0, atol=1e-5)
     if "logits" in expected:
         logits = model(ids, training=False).numpy()

@@ -139,7 +139,7 @@ def test_states_and_logits(name):
     checkpoint = read_checkpoint(path)
     model, ids = checkpoint.model, expected["ids"].astype("int32")
     tokens, real = model.parts.input, ids != model.config.tokens.pad_id
-    states = model.encoder(tokens(ids, training=False), tokens.allowed(ids), training=False)
+    states = model.encoder(tokens(ids, training=False), tokens.padding_mask(ids), training=False)
     np.testing.assert_allclose(states.numpy()[real], expected["states"][real], rtol=0, atol=1e-5)
     assert checkpoint.tokenizers.source.encode(TEXTS).to_list() == answers["tokens"]
     if "logits" in expected:

@@ -104,13 +104,13 @@ class ProjectedObjective:
             return (self.model.hidden_states(inputs, training=True, **options),)
         return self.model.hidden_states(inputs, training=True, return_memory=True, **options)
 
-    def _with_ctc(self, loss, memory, allowed, labels, weights):
+    def _with_ctc(self, loss, memory, padding_mask, labels, weights):
         """Adds the CTC of a memory `[B, S, D]` with its mask, `[B, 1, S]`, to a loss."""
         weights = tf.reduce_max(weights, axis=1)  # [B], 0 for a row of padding
         if self.consistency is not None:
             weights = self.consistency.counted(weights)
         logits = self.model.output_weights.project(memory)  # [B, S, V]
-        return self.ctc.joined(loss, logits, allowed[:, 0], labels, weights)
+        return self.ctc.joined(loss, logits, padding_mask[:, 0], labels, weights)
 
     def measure(self, inputs, labels, static) -> tuple[Tensor, Tensor]:
         """Adds a batch to the metrics; returns its summed loss and the sum of its weights."""

@@ -35,13 +35,13 @@ class CTC:
     blank_id: int = 0
     end_id: int = -1
 
-    def joined(self, cross_entropy, logits, allowed, labels, weights) -> Tensor:
+    def joined(self, cross_entropy, logits, padding_mask, labels, weights) -> Tensor:
         """Adds CTC to the cross-entropy of a batch.
 
         Args:
             cross_entropy: Sum of the cross-entropies of the labels, a float32 scalar.
             logits: Logits of the encoder's positions, float32 `[B, S, V]`.
-            allowed: Positions that are not padding, boolean `[B, S]`.
+            padding_mask: Positions that are not padding, boolean `[B, S]`.
             labels: Labels, `[B, T]`.
             weights: Factor on the loss of each row, float32 `[B]`.
 
@@ -53,11 +53,11 @@ class CTC:
         order = tf.argsort(tf.cast(dropped, tf.int32), axis=1, stable=True)
         labels = tf.gather(tf.where(dropped, self.blank_id, labels), order, batch_dims=1)
         counts = tf.reduce_sum(tf.cast(~dropped, tf.int32), axis=1)  # [B]
-        losses = ctc_loss(logits, allowed, labels, counts, self.blank_id)  # [B]
+        losses = ctc_loss(logits, padding_mask, labels, counts, self.blank_id)  # [B]
         return (1 - self.weight) * cross_entropy + self.weight * tf.reduce_sum(weights * losses)
 
 
-def ctc_loss(logits, allowed, labels, counts, blank_id=0) -> Tensor:
+def ctc_loss(logits, padding_mask, labels, counts, blank_id=0) -> Tensor:
     """Computes the negative log-probability of label sequences, over all their alignments.
 
     An alignment gives each position a label or the blank, which is also necessary between two equal
@@ -75,7 +75,7 @@ def ctc_loss(logits, allowed, labels, counts, blank_id=0) -> Tensor:
 
     Args:
         logits: Scores before the softmax, float32 `[B, S, V]`.
-        allowed: Positions that are not padding, boolean `[B, S]`.
+        padding_mask: Positions that are not padding, boolean `[B, S]`.
         labels: Labels, integer `[B, L]`, without blanks, padded with anything.
         counts: Number of labels of each row, integer `[B]`.
         blank_id: Label of the blank.
@@ -93,11 +93,11 @@ def ctc_loss(logits, allowed, labels, counts, blank_id=0) -> Tensor:
         log_p = tf.nn.log_softmax(logits)  # [B, S, V]
         emitted = tf.gather(log_p, states, axis=2, batch_dims=1)  # [B, S, E]
         emitted = tf.where(exists[:, None], emitted, NEVER)
-        begins, ends, likelihood = _both_ways(emitted, allowed, skips, counts)
+        begins, ends, likelihood = _both_ways(emitted, padding_mask, skips, counts)
         possible = likelihood > NEVER / 2  # [B]
 
         def gradient(upstream):
-            factor = tf.where(possible, upstream, 0.0)[:, None] * tf.cast(allowed, tf.float32)
+            factor = tf.where(possible, upstream, 0.0)[:, None] * tf.cast(padding_mask, tf.float32)
             occupied = tf.exp(begins + ends - emitted - likelihood[:, None, None])  # [B, S, E]
             occupied = tf.where(factor[:, :, None] == 0, 0.0, occupied)  # it is infinite there
             slopes = _subtract(tf.exp(log_p), states, occupied)  # [B, S, V]
@@ -135,12 +135,12 @@ def _states(labels, counts, blank_id):
     return states, exists, tf.where(different, 0.0, NEVER)
 
 
-def _both_ways(emitted, allowed, skips, counts):
+def _both_ways(emitted, padding_mask, skips, counts):
     """Returns log-probabilities of the beginnings and the ends of paths, and of all paths.
 
     Args:
         emitted: Log-probability of each state's label, `[B, S, E]`.
-        allowed: Positions that are not padding, `[B, S]`.
+        padding_mask: Positions that are not padding, `[B, S]`.
         skips: Cost of skipping into a state, `[B, E]`.
         counts: Number of labels, `[B]`.
 
@@ -153,7 +153,7 @@ def _both_ways(emitted, allowed, skips, counts):
     skips_back = tf.reverse_sequence(tf.roll(skips, -2, axis=1), size, seq_axis=1)
     paths = _paths(
         tf.concat([emitted, backwards], axis=0),
-        tf.concat([allowed, tf.reverse(allowed, [1])], axis=0),
+        tf.concat([padding_mask, tf.reverse(padding_mask, [1])], axis=0),
         tf.concat([skips, skips_back], axis=0),
     )  # [2 * B, S, E]
     begins, ends = tf.split(paths, 2)
@@ -165,18 +165,18 @@ def _both_ways(emitted, allowed, skips, counts):
     return begins, ends, tf.reduce_logsumexp([last, before], axis=0)
 
 
-def _paths(emitted, allowed, skips):
+def _paths(emitted, padding_mask, skips):
     """Returns the log-probability of the paths to each state at each position, `[B, S, E]`."""
 
     def move(paths, position):
-        emitted, allowed = position  # [B, E], [B]
+        emitted, padding_mask = position  # [B, E], [B]
         from_one = tf.pad(paths, [[0, 0], [1, 0]], constant_values=NEVER)[:, :-1]
         from_two = tf.pad(paths, [[0, 0], [2, 0]], constant_values=NEVER)[:, :-2] + skips
         best = tf.maximum(tf.maximum(paths, from_one), from_two)
         total = sum(tf.exp(one - best) for one in (paths, from_one, from_two))
-        return tf.where(allowed[:, None], best + tf.math.log(total) + emitted, paths)
+        return tf.where(padding_mask[:, None], best + tf.math.log(total) + emitted, paths)
 
     is_first = tf.equal(tf.range(tf.shape(skips)[1]), 0)
     start = tf.broadcast_to(tf.where(is_first, 0.0, NEVER), tf.shape(skips))  # before position 0
-    positions = tf.transpose(emitted, [1, 0, 2]), tf.transpose(allowed)
+    positions = tf.transpose(emitted, [1, 0, 2]), tf.transpose(padding_mask)
     return tf.transpose(tf.scan(move, positions, start), [1, 0, 2])

@@ -237,8 +237,8 @@ class Block(ConfiguredLayer):
         self,
         x,
         memory=None,
-        allowed=None,
-        memory_allowed=None,
+        attention_mask=None,
+        memory_attention_mask=None,
         return_attention_scores=False,
         training=None,
         mask=None,
@@ -250,11 +250,13 @@ class Block(ConfiguredLayer):
         options = {"training": training, "mask": mask}
         if not self.config.has_state:
             options.update(with_weights)
-        x, weights["self_attention"] = self.residual(self.history_role)(x, allowed, **options)
+        x, weights["self_attention"] = self.residual(self.history_role)(
+            x, attention_mask, **options
+        )
         if self.cross:
             options = {"training": training, "memory_mask": memory_mask, **with_weights}
             x, weights["cross_attention"] = self.residual("cross_attention")(
-                x, memory, memory_allowed, **options
+                x, memory, memory_attention_mask, **options
             )
         x, _ = self.residual("feed_forward")(x, training=training)  # [B, T, D]
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
@@ -264,20 +266,20 @@ class Block(ConfiguredLayer):
         self,
         x: Tensor,
         memory_heads: tuple[Tensor, Tensor] | None = None,
-        memory_allowed: Tensor | None = None,
+        memory_attention_mask: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Runs a block of causal self-attention at its first T positions, without dropout.
 
         Args:
             x: `[B, T, D]`.
-            memory_heads, memory_allowed: See `step`.
+            memory_heads, memory_attention_mask: See `step`.
 
         Returns:
             The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`.
         """
         x, heads = self.residual("self_attention").read(x)  # [B, T, D]
         if self.cross:
-            x, _ = self.residual("cross_attention").step(x, memory_heads, memory_allowed)
+            x, _ = self.residual("cross_attention").step(x, memory_heads, memory_attention_mask)
         x, _ = self.residual("feed_forward")(x, training=False)
         return x, heads
 
@@ -287,8 +289,8 @@ class Block(ConfiguredLayer):
         cache: tuple[Tensor, ...],
         index: Tensor,
         memory_heads: tuple[Tensor, Tensor] | None = None,
-        memory_allowed: Tensor | None = None,
-        allowed: Tensor | None = None,
+        memory_attention_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
     ) -> CachedOutput:
         """Runs the block at one position; the cache holds the earlier ones.
@@ -300,19 +302,21 @@ class Block(ConfiguredLayer):
             index: Index of the position, counted from 0: a scalar integer below `L`.
             memory_heads: Key and value heads of the memory, each `[B, G, S, K]`, shared by the
                 hypotheses of a sentence. `None` if there is no memory.
-            memory_allowed: Boolean `[B, 1, S]`.
-            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with an
-                SSRU.
+            memory_attention_mask: Boolean `[B, 1, S]`.
+            attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
+                an SSRU.
             return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
             A `CachedOutput`.
         """
         weights = None
-        x, cache = self.residual(self.history_role).step(x, cache, index, allowed)  # [B, N, D]
+        x, cache = self.residual(self.history_role).step(
+            x, cache, index, attention_mask
+        )  # [B, N, D]
         if self.cross:
             x, weights = self.residual("cross_attention").step(
-                x, memory_heads, memory_allowed, return_attention_scores
+                x, memory_heads, memory_attention_mask, return_attention_scores
             )
         x, _ = self.residual("feed_forward").step(x)  # [B, N, D]
         return CachedOutput(x, cache, weights)

@@ -31,8 +31,8 @@ class DecoderCall(ConfiguredLayer):
         self,
         x_shape: Shape,
         memory_shape: Shape,
-        allowed_shape: Shape | None = None,
-        memory_allowed_shape: Shape | None = None,
+        attention_mask_shape: Shape | None = None,
+        memory_attention_mask_shape: Shape | None = None,
     ) -> None:  # noqa: D102
         self._build(x_shape, memory_shape)
 
@@ -40,8 +40,8 @@ class DecoderCall(ConfiguredLayer):
         self,
         x: Tensor,
         memory: Tensor,
-        allowed: Tensor | None = None,
-        memory_allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        memory_attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
@@ -50,8 +50,8 @@ class DecoderCall(ConfiguredLayer):
         return self._run(
             x,
             memory,
-            allowed,
-            memory_allowed,
+            attention_mask,
+            memory_attention_mask,
             return_attention_scores=return_attention_scores,
             training=training,
             mask=mask,
@@ -75,18 +75,18 @@ class DecoderBlock(DecoderCall, Block):
     Call arguments:
         x: Target sequence, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean mask of the target positions that may be attended to, `[B, T]` or
+        attention_mask: Boolean mask of the target positions that may be attended to, `[B, T]` or
             `[B, T, T]`; B and the first T may be 1. With an SSRU, `[B, T]` or `[B, 1, T]`. It is
             combined with the causal mask, so padding at the end of a target needs no mask.
-        memory_allowed: Boolean mask of the memory. `[B, S]` is `True` for positions that are not
-            padding. `[B, T, S]` is `True` where a target position may attend to a memory position;
-            B and T may be 1. `None` allows everything.
+        memory_attention_mask: Boolean mask of the memory. `[B, S]` is `True` for positions that are
+            not padding. `[B, T, S]` is `True` where a target position may attend to a memory
+            position; B and T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, T]`, combined with `allowed`. `None`: the mask that Keras attached to
-            `x`, if any.
-        memory_mask: Boolean `[B, S]`, combined with `memory_allowed`. `None`: the mask that Keras
-            attached to `memory`, if any.
+        mask: Boolean `[B, T]`, combined with `attention_mask`. `None`: the mask that Keras attached
+            to `x`, if any.
+        memory_mask: Boolean `[B, S]`, combined with `memory_attention_mask`. `None`: the mask that
+            Keras attached to `memory`, if any.
 
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and the dictionary
@@ -127,8 +127,8 @@ class Decoder(DecoderCall, Stack):
     Call arguments:
         x: Embedded target, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
-        memory_allowed: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
+        attention_mask: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
+        memory_attention_mask: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`; see `DecoderBlock`.

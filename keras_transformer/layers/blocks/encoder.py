@@ -23,13 +23,13 @@ OF_ENCODER = {name: field for name, field in OPTIONS.items() if name != "cross_a
 class EncoderCall(ConfiguredLayer):
     """Mixin with the `call` of an encoder and of its blocks."""
 
-    def build(self, x_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
+    def build(self, x_shape: Shape, attention_mask_shape: Shape | None = None) -> None:  # noqa: D102
         self._build(x_shape)
 
     def call(
         self,
         x: Tensor,
-        allowed: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         mask: Tensor | None = None,
@@ -39,7 +39,7 @@ class EncoderCall(ConfiguredLayer):
             "training": training,
             "mask": mask,
         }
-        return self._run(x, allowed=allowed, **options)
+        return self._run(x, attention_mask=attention_mask, **options)
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "causal": self.causal}
@@ -62,13 +62,13 @@ class EncoderBlock(EncoderCall, Block):
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        allowed: Boolean mask. `[B, S]` is `True` for positions that are not padding. `[B, S, S]` is
-            `True` where a position (second axis) may attend to another (third axis); B and the
-            first S may be 1. `None` allows everything.
+        attention_mask: Boolean mask. `[B, S]` is `True` for positions that are not padding.
+            `[B, S, S]` is `True` where a position (second axis) may attend to another (third axis);
+            B and the first S may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with `allowed`.
-            `None`: the mask that Keras attached to `x`, if any.
+        mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with
+            `attention_mask`. `None`: the mask that Keras attached to `x`, if any.
 
     Returns:
         `[B, S, D]`; with `return_attention_scores`, a pair of this and `{"self_attention": [B, H,
@@ -108,7 +108,7 @@ class Encoder(EncoderCall, Stack):
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
-        allowed: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
+        attention_mask: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`; see `EncoderBlock`.

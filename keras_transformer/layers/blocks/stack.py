@@ -86,7 +86,7 @@ class Stack(ConfiguredLayer):
 
     def _run(self, x, *arguments, return_attention_scores=False, **options):
         """Returns the output of a call, with the call arguments of its blocks."""
-        real = options.get("allowed")
+        real = options.get("attention_mask")
         x = self.kernels.packing.pack(x, real)
         weights, x = {}, self._begin(x, options.get("training"))
         for block in self.blocks:
@@ -141,13 +141,16 @@ class Stack(ConfiguredLayer):
         )
 
     def read(
-        self, x: Tensor, memory_heads: tuple | None = None, memory_allowed: Tensor | None = None
+        self,
+        x: Tensor,
+        memory_heads: tuple | None = None,
+        memory_attention_mask: Tensor | None = None,
     ) -> tuple[tuple[Tensor, Tensor], ...]:
         """Returns the key and value heads of the first T positions, computed in one pass.
 
         Args:
             x: The embedded positions, `[B, T, D]`.
-            memory_heads, memory_allowed: See `step`.
+            memory_heads, memory_attention_mask: See `step`.
 
         Returns:
             For each block, two tensors `[B, G, T, K]`; see `recalled_cache`.
@@ -155,7 +158,7 @@ class Stack(ConfiguredLayer):
         heads, x = [], self._begin(x)
         memories = memory_heads or [None] * len(self.blocks)
         for block, of_memory in zip(self.blocks, memories, strict=True):
-            x, of_block = block.read(x, of_memory, memory_allowed)
+            x, of_block = block.read(x, of_memory, memory_attention_mask)
             heads.append(of_block)
         return tuple(heads)
 
@@ -183,8 +186,8 @@ class Stack(ConfiguredLayer):
         cache: tuple,
         index: Tensor,
         memory_heads: tuple | None = None,
-        memory_allowed: Tensor | None = None,
-        allowed: Tensor | None = None,
+        memory_attention_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
     ) -> CachedOutput:
         """Runs the stack at one position; the cache holds the earlier ones.
@@ -194,8 +197,9 @@ class Stack(ConfiguredLayer):
             cache: The cache from `empty_cache`, `extended_cache` or the previous step.
             index: Index of the position, counted from 0: a scalar integer.
             memory_heads: Heads from `project_memory`. `None` if there is no memory.
-            memory_allowed: Boolean `[B, 1, S]`.
-            allowed: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with SSRUs.
+            memory_attention_mask: Boolean `[B, 1, S]`.
+            attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
+                SSRUs.
             return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
@@ -206,7 +210,13 @@ class Stack(ConfiguredLayer):
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):
             x, new_cache, cross_weights = block.step(
-                x, block_cache, index, heads, memory_allowed, allowed, return_attention_scores
+                x,
+                block_cache,
+                index,
+                heads,
+                memory_attention_mask,
+                attention_mask,
+                return_attention_scores,
             )
             caches.append(new_cache)
             weights.append(cross_weights)

@@ -15,13 +15,13 @@ from keras_transformer.tensors import Tensor
 class Head(LayerGroup):
     """Base class of prediction heads, the layers from the last stack to the model's output."""
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:
         """Returns the output of the model.
 
         Args:
             hidden: Output of the last stack, `[B, S, D]`.
             inputs: The inputs of the model.
-            allowed: Boolean `[B, 1, S]`, `True` for positions that are not padding. `None`: no
+            padding_mask: Boolean `[B, 1, S]`, `True` for positions that are not padding. `None`: no
                 padding.
         """
         raise NotImplementedError
@@ -51,7 +51,7 @@ class LinearHead(Head):
             "logits": make_logits(policy),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         return self.classified(hidden)  # [B, S, C]
 
     def classified(self, hidden, output="output_layer") -> Tensor:

@@ -28,9 +28,9 @@ class LabelLogits(LinearHead):
             layers["pooler"] = keras.layers.Dense(width, activation, dtype=policy, name="pooler")
         return {**layers, **super().make_layers(config, policy, kernels)}
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]
-        x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
+        x = pooling(hidden) if padding_mask is None else pooling(hidden, padding_mask)  # [B, D]
         return self.classified(x)  # [B, C]
 
     def classified(self, hidden, output="output_layer") -> Tensor:  # noqa: D102

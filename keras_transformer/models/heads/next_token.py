@@ -138,5 +138,5 @@ class NextTokenLogits(Head):
             self.weights = OwnWeights(output, logits, kernels)
         return {"output_layer": output, "logits": logits}
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         return with_mask(self.weights.project(hidden), inputs, self.config)  # [B, T, V]

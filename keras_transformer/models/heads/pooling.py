@@ -22,7 +22,8 @@ class Pooling(keras.Layer):
 
     Call arguments:
         x: Output of an encoder, `[B, S, D]`, floating.
-        allowed: Boolean `[B, 1, S]`, `True` for tokens that are not padding. `None`: no padding.
+        padding_mask: Boolean `[B, 1, S]`, `True` for tokens that are not padding. `None`: no
+            padding.
 
     Returns:
         `[B, D]`. If all tokens of a text are padding: zeros, or with `"first"` the vector of the
@@ -41,15 +42,15 @@ class Pooling(keras.Layer):
         check_choice("kind", kind, KINDS)
         self.kind = kind
 
-    def build(self, x_shape, allowed_shape=None) -> None:  # noqa: D102
+    def build(self, x_shape, padding_mask_shape=None) -> None:  # noqa: D102
         if self.kind == "attention":
             shape = (x_shape[-1], 1)
             self.query = self.add_weight(shape=shape, initializer="glorot_uniform", name="query")
 
-    def call(self, x, allowed=None) -> Tensor:  # noqa: D102
-        if allowed is None:
-            allowed = ops.ones_like(x[:, None, :, 0], dtype="bool")  # [B, 1, S]
-        real = ops.transpose(allowed, (0, 2, 1))  # [B, S, 1]
+    def call(self, x, padding_mask=None) -> Tensor:  # noqa: D102
+        if padding_mask is None:
+            padding_mask = ops.ones_like(x[:, None, :, 0], dtype="bool")  # [B, 1, S]
+        real = ops.transpose(padding_mask, (0, 2, 1))  # [B, S, 1]
         if self.kind == "first":
             return x[:, 0]  # [B, D]
         if self.kind == "max":

@@ -39,7 +39,7 @@ class ModelInput(LayerGroup):
         """Returns the number of positions S of the first stack, a scalar tensor."""
         return ops.shape(inputs)[1]
 
-    def allowed(self, inputs) -> Tensor | None:
+    def padding_mask(self, inputs) -> Tensor | None:
         """Returns the mask of positions that are not padding, boolean `[B, 1, S]`, or `None`."""
         return None
 

@@ -81,7 +81,7 @@ class EmbeddedTokens(ModelInput):
         """Returns the token ids in the order in which they are embedded, `[B, S]`."""
         return inputs if self.languages is None else self.languages(inputs)
 
-    def allowed(self, inputs) -> Tensor | None:  # noqa: D102
+    def padding_mask(self, inputs) -> Tensor | None:  # noqa: D102
         return self.mask(inputs)
 
     def __call__(self, inputs, training=None, cutoff=None) -> Tensor:

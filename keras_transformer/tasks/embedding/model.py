@@ -70,9 +70,9 @@ class PooledVector(Head):
             ),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]
-        x = pooling(hidden) if allowed is None else pooling(hidden, allowed)  # [B, D]
+        x = pooling(hidden) if padding_mask is None else pooling(hidden, padding_mask)  # [B, D]
         return self.layers["vector"](x)  # [B, N]
 
     @property

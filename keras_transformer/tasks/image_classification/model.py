@@ -65,8 +65,8 @@ class ImageLabelLogits(LabelLogits):
             layers["mean"] = keras.layers.Average(dtype=layers["logits"].dtype_policy, name="mean")
         return layers
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
-        logits = [super().__call__(hidden, inputs, allowed)]  # [B, C]
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
+        logits = [super().__call__(hidden, inputs, padding_mask)]  # [B, C]
         for number in range(1, self.config.head.classifiers):  # of the other class tokens
             logits.append(self.classified(hidden[:, number], f"output_layer_{number}"))  # [B, C]
         return logits[0] if len(logits) == 1 else self.layers["mean"](logits)

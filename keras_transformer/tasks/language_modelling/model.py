@@ -109,12 +109,12 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         # Only the embedding needs `places`: positions in attention depend on differences alone.
         kept = {} if cutoff is None else {"kept": cutoff(tokens)}
         x = self.embedding(tokens, places=places, training=training, **kept)  # [B, T, D]
-        allowed = ops.equal(queries, keys)  # [B, T, T]
+        attention_mask = ops.equal(queries, keys)  # [B, T, T]
         if self.config.decoder.hides_start:  # the decoder only hides that of the first text
             first, others = (ops.equal(places, 0), ops.not_equal(places, 0))
             visible = ops.logical_or(ops.expand_dims(first, 2), ops.expand_dims(others, 1))
-            allowed = ops.logical_and(allowed, visible)
-        return self.decoder(x, allowed=allowed, training=training)
+            attention_mask = ops.logical_and(attention_mask, visible)
+        return self.decoder(x, attention_mask=attention_mask, training=training)
 
     def read(self, tokens: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
         """Reads the first T positions in one pass, without dropout.
@@ -128,7 +128,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return self.decoder.read(self.embedding(tokens, training=False))
 
     def step(
-        self, tokens: Tensor, cache: tuple, index: Tensor, allowed: Tensor | None = None
+        self, tokens: Tensor, cache: tuple, index: Tensor, attention_mask: Tensor | None = None
     ) -> Prediction:
         """Runs the model at one position, without dropout.
 
@@ -137,7 +137,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
                 integer; `bos_id` at position 0.
             cache: From `decoder.empty_cache` or the previous step.
             index: Index of the position, counted from 0; scalar integer.
-            allowed: See `Transformer.step`.
+            attention_mask: See `Transformer.step`.
 
         Returns:
             A `Prediction`.
@@ -146,7 +146,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
-        x, cache, _ = self.decoder.step(x, cache, index, allowed=allowed)
+        x, cache, _ = self.decoder.step(x, cache, index, attention_mask=attention_mask)
         return Prediction(self.output_weights.project(x), cache)
 
     @property

@@ -34,7 +34,7 @@ class MaskedTokenLogits(NextTokenLogits):
         """Returns the input of the output weights, `[B, S, E]`, for hidden states `[B, S, D]`."""
         return transformed(hidden, self.layers)
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         return super().__call__(self.before_weights(hidden), inputs)  # [B, S, V]
 
     @property
@@ -97,5 +97,5 @@ class MaskedLanguageModel(TokenOutput, EncoderModel):
                 shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
         """
         x = self.parts.input(inputs, training=training, cutoff=cutoff)  # [B, S, D]
-        x = self.encoder(x, self.parts.input.allowed(inputs), training=training)
+        x = self.encoder(x, self.parts.input.padding_mask(inputs), training=training)
         return self.parts.head.before_weights(x)  # [B, S, E]

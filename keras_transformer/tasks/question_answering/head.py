@@ -61,5 +61,5 @@ class SpanLogits(LinearHead):
         )
         return {**super().make_layers(config, policy, kernels), "passage": passage}
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         return self.layers["passage"](super().__call__(hidden), inputs)  # [B, S, 2]

@@ -92,8 +92,8 @@ class FrameEmbedding(PositionedEmbedding):
 
     Call arguments:
         frames: `[B, S, F]`, floating.
-        allowed: Boolean `[B, S]` or `[B, 1, S]`, `True` for frames that are not padding. `None`:
-            there is no padding.
+        padding_mask: Boolean `[B, S]` or `[B, 1, S]`, `True` for frames that are not padding.
+            `None`: there is no padding.
         training: Whether dropout is active.
 
     Returns:
@@ -148,7 +148,7 @@ class FrameEmbedding(PositionedEmbedding):
         )
         self.position.check(self)
 
-    def build(self, frames_shape: Shape, allowed_shape: Shape | None = None) -> None:  # noqa: D102
+    def build(self, frames_shape: Shape, padding_mask_shape: Shape | None = None) -> None:  # noqa: D102
         self.num_features = frames_shape[-1]
         self.first.build(frames_shape)
         self.second.build((*frames_shape[:2], self.d_model))
@@ -156,31 +156,33 @@ class FrameEmbedding(PositionedEmbedding):
 
     def checked_arguments(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: D102
         check_frames(given.get("frames"), "frames", self, self.num_features)
-        check_mask_of_positions(given.get("allowed"), self)
+        check_mask_of_positions(given.get("padding_mask"), "padding_mask", self)
         return {}
 
     def call(  # noqa: D102
-        self, frames: Tensor, allowed: Tensor | None = None, training: bool | None = None
+        self, frames: Tensor, padding_mask: Tensor | None = None, training: bool | None = None
     ) -> Tensor:
-        if allowed is not None:
-            allowed = ops.convert_to_tensor(allowed)
-            flat = allowed if len(allowed.shape) == 2 else ops.squeeze(allowed, axis=1)
-            allowed = ops.expand_dims(flat, axis=2)  # [B, S, 1]
+        if padding_mask is not None:
+            padding_mask = ops.convert_to_tensor(padding_mask)
+            flat = (
+                padding_mask if len(padding_mask.shape) == 2 else ops.squeeze(padding_mask, axis=1)
+            )
+            padding_mask = ops.expand_dims(flat, axis=2)  # [B, S, 1]
         activation = in_training(activations.get(self.activation), training)
-        x = activation(self.first(self._extended(frames, allowed)))  # [B, S, D]
-        x = activation(self.second(self._extended(x, allowed)))  # [B, ceil(S / stride), D]
+        x = activation(self.first(self._extended(frames, padding_mask)))  # [B, S, D]
+        x = activation(self.second(self._extended(x, padding_mask)))  # [B, ceil(S / stride), D]
         return self.with_position(x, training)
 
-    def _extended(self, x, allowed):
+    def _extended(self, x, padding_mask):
         """Returns `[B, S, ...]` with zeros for padding and beyond both ends."""
         margin = self.kernel_size // 2
         x = ops.cast(x, self.compute_dtype)
-        if allowed is not None:
-            x = ops.where(allowed, x, ops.zeros_like(x))
+        if padding_mask is not None:
+            x = ops.where(padding_mask, x, ops.zeros_like(x))
         return ops.pad(x, [[0, 0], [margin, margin], [0, 0]])
 
     def compute_output_shape(  # noqa: D102
-        self, frames_shape: Shape, allowed_shape: Shape | None = None
+        self, frames_shape: Shape, padding_mask_shape: Shape | None = None
     ) -> Shape:
         batch, length, _ = frames_shape
         return batch, None if length is None else -(-length // self.stride), self.d_model

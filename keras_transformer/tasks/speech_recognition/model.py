@@ -55,7 +55,7 @@ class EmbeddedFrames(ModelInput):
     def positions(self, inputs) -> Tensor:  # noqa: D102
         return -(-super().positions(inputs) // self.config.input.conv_stride)
 
-    def allowed(self, inputs) -> Tensor:  # noqa: D102
+    def padding_mask(self, inputs) -> Tensor:  # noqa: D102
         return self.layers["source_mask"](inputs)
 
     def __call__(self, inputs, training=None, cutoff=None) -> Tensor:
@@ -68,8 +68,8 @@ class EmbeddedFrames(ModelInput):
         """
         if cutoff is not None:
             raise ValueError("`cutoff` must be None for frames, which are not tokens.")
-        allowed = self.layers["frame_mask"](inputs)  # [B, 1, S]
-        return self.layers["source_embedding"](inputs, allowed, training=training)
+        padding_mask = self.layers["frame_mask"](inputs)  # [B, 1, S]
+        return self.layers["source_embedding"](inputs, padding_mask, training=training)
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")

@@ -107,7 +107,7 @@ class Number(LinearHead):
             ),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         x = self.layers["squeeze"](super().__call__(hidden))  # [B, T]
         return self.layers["unscaling"](x)
 

@@ -15,7 +15,7 @@ class TokenLabelLogits(LinearHead):
     def units(self, config) -> int:  # noqa: D102
         return config.head.num_labels
 
-    def __call__(self, hidden, inputs=None, allowed=None) -> Tensor:  # noqa: D102
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         return with_mask(self.classified(hidden), inputs, self.config)  # [B, S, C]
 
 

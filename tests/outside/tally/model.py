@@ -21,8 +21,8 @@ class Number(Head):
             "number": make_logits(policy),
         }
 
-    def __call__(self, hidden, inputs=None, allowed=None):
-        pooled = self.layers["pooling"](hidden, allowed)  # [B, D]
+    def __call__(self, hidden, inputs=None, padding_mask=None):
+        pooled = self.layers["pooling"](hidden, padding_mask)  # [B, D]
         number = self.layers["factor"](self.layers["linear"](pooled))
         return self.layers["number"](number)  # [B, 1]
 

@@ -40,8 +40,8 @@ def padded(rows):
 def test_loss_and_gradient_are_those_of_all_alignments(jit_compile):
     """Rows of equal labels in a row, no label, too many labels, no position, and holes."""
     rows = [[1, 2, 2], [3], [], [1, 1, 1, 1], [2, 1, 3], [1], [2, 3, 2]]
-    allowed = np.arange(6) < np.array([6, 4, 5, 6, 5, 0, 6])[:, None]
-    allowed[6, [0, 3]] = False
+    padding_mask = np.arange(6) < np.array([6, 4, 5, 6, 5, 0, 6])[:, None]
+    padding_mask[6, [0, 3]] = False
     logits = np.random.default_rng(0).normal(0, 2, [len(rows), 6, 4])
     factors = np.arange(1.0, 1 + len(rows))
 
@@ -50,18 +50,18 @@ def test_loss_and_gradient_are_those_of_all_alignments(jit_compile):
         with tf.GradientTape() as tape:
             tape.watch(logits)
             counts = tf.constant([len(row) for row in rows])
-            losses = ctc_loss(logits, tf.constant(allowed), tf.constant(padded(rows)), counts)
+            losses = ctc_loss(logits, tf.constant(padding_mask), tf.constant(padded(rows)), counts)
             total = tf.reduce_sum(losses * tf.constant(factors, "float32"))
         return losses, tape.gradient(total, logits)
 
     losses, gradients = measure(tf.constant(logits, "float32"))
     for row, labels in enumerate(rows):
-        loss, gradient = all_alignments(logits[row, allowed[row]], labels)
+        loss, gradient = all_alignments(logits[row, padding_mask[row]], labels)
         np.testing.assert_allclose(losses[row], loss, rtol=1e-6)
         ours = gradients[row].numpy()
         # Probabilities have an error of 1e-6 at the most after six sums of logarithms.
-        np.testing.assert_allclose(ours[allowed[row]], factors[row] * gradient, atol=1e-5)
-        assert not ours[~allowed[row]].any()
+        np.testing.assert_allclose(ours[padding_mask[row]], factors[row] * gradient, atol=1e-5)
+        assert not ours[~padding_mask[row]].any()
 
 
 @pytest.mark.slow
@@ -81,8 +81,8 @@ def test_long_rows_equal_those_of_tensorflow():
             logits_time_major=False,
             blank_index=0,
         )
-        allowed = tf.sequence_mask(lengths, length)
-        ours = tf.function(ctc_loss)(logits, allowed, labels, tf.fill([3], count))
+        padding_mask = tf.sequence_mask(lengths, length)
+        ours = tf.function(ctc_loss)(logits, padding_mask, labels, tf.fill([3], count))
     np.testing.assert_allclose(ours, theirs, rtol=1e-5)
     gradients = [tape.gradient(loss, logits).numpy() for loss in (ours, theirs)]
     # Both sum logarithms of up to 700 in float32, whose last bit is 6e-5.
@@ -92,11 +92,11 @@ def test_long_rows_equal_those_of_tensorflow():
 def test_prompts_padding_and_ends_have_no_place_in_time():
     random = np.random.default_rng(2)
     logits = tf.constant(random.normal(size=[3, 9, 7]), "float32")
-    allowed = tf.sequence_mask([9, 7, 9], 9)
+    padding_mask = tf.sequence_mask([9, 7, 9], 9)
     labels = tf.constant([[PAD, PAD, 5, 6, END], [4, END, PAD, PAD, PAD], [PAD] * 5])
-    plain = ctc_loss(logits, allowed, tf.constant([[5, 6], [4, PAD], [1, 1]]), [2, 1, 2])
+    plain = ctc_loss(logits, padding_mask, tf.constant([[5, 6], [4, PAD], [1, 1]]), [2, 1, 2])
     weights = tf.constant([0.5, 2.0, 0.0])  # the third row is padding
-    joined = JOINED.joined(tf.constant(10.0), logits, allowed, labels, weights)
+    joined = JOINED.joined(tf.constant(10.0), logits, padding_mask, labels, weights)
     np.testing.assert_allclose(joined, 7 + 0.3 * (0.5 * plain[0] + 2 * plain[1]), rtol=1e-6)
 
 
@@ -151,8 +151,8 @@ def by_tensorflow(model):
         real = tf.cast(labels != PAD, tf.float32)
         smooth = 0.9 * tf.one_hot(labels, 11) + 0.1 / 11
         crosses = tf.nn.softmax_cross_entropy_with_logits(smooth, logits)
-        memory, allowed = model.encode(inputs["source"])
-        lengths = tf.reduce_sum(tf.cast(allowed[:, 0], tf.int32), axis=1)
+        memory, padding_mask = model.encode(inputs["source"])
+        lengths = tf.reduce_sum(tf.cast(padding_mask[:, 0], tf.int32), axis=1)
         rows = [[label for label in row if label not in (PAD, END)] for row in labels]
         by_frame = tf.einsum("bsd,vd->bsv", memory, tf.convert_to_tensor(model.output_matrix))
         alignments = tf.nn.ctc_loss(
@@ -245,8 +245,8 @@ def test_the_encoder_learns_where_labels_are():
         learner = Learner(model, ctc=ctc)
         learner.compile(keras.optimizers.Adam(0.003), LabelSmoothedCrossEntropy(0.0))
         learner.fit(data, verbose=0, shuffle=False)
-        memory, allowed = model.encode(inputs["source"])
+        memory, padding_mask = model.encode(inputs["source"])
         logits, weights = model.output_weights.project(memory), tf.fill([len(labels)], 1 / 32)
-        joined = CTC(0.5, PAD, END).joined(0.0, logits, allowed[:, 0], labels, weights)
+        joined = CTC(0.5, PAD, END).joined(0.0, logits, padding_mask[:, 0], labels, weights)
         losses.append(float(joined))
     assert losses[1] < 0.5 * losses[0], losses
