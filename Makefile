@@ -26,7 +26,7 @@ AVX2 := ONEDNN_MAX_CPU_ISA=AVX2 CT2_FORCE_CPU_ISA=AVX2 XLA_FLAGS=--xla_cpu_max_i
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-avx2 test-all test-real test-versions lint types format example-pages docs release-check repository clean
+.PHONY: help demo test test-slow test-avx2 test-all test-real test-versions lint types stubs format example-pages docs release-check repository clean
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to twelve minutes on two cores"
@@ -37,6 +37,7 @@ help:
 	@echo "make test-real  conversions and exports of published checkpoints, which are downloaded"
 	@echo "make test-versions  the fast tests with each promised Python, and with the lowest allowed packages"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
+	@echo "make stubs      write the stubs that list the options of layers and models for editors"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
 	@echo "make docs       write docs/settings.md again and build the site in site/"
 	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
@@ -82,6 +83,10 @@ lint: $(READY) types
 
 types: $(READY)
 	$(VENV)/bin/ty check --python $(VENV) keras_transformer keras_transformer/training/ keras_transformer/export/
+
+# After an option has changed; a test compares them.
+stubs: $(READY)
+	$(VENV)/bin/python .ci/stubs.py
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .

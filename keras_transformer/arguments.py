@@ -1,12 +1,16 @@
 """Options of configurations: dataclass fields with a default, a help text and checks.
 
-Each option is declared once. The docstrings and signatures of configurations and layers, the schema
-of the settings and pages of the documentation are generated from these fields.
+Each option is declared once. The docstrings and signatures of configurations and layers, the stubs
+that type checkers and editors read, the schema of the settings and pages of the documentation are
+generated from these fields.
 """
 
+import copy
 import dataclasses
 import inspect
 import textwrap
+import types
+import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -49,6 +53,46 @@ def options_of(*configurations, leave_out=()) -> dict[str, dataclasses.Field]:
     }
 
 
+def redeclared(field: dataclasses.Field, default, description, accepts=None) -> dataclasses.Field:
+    """Returns the field of an option with another default and help text.
+
+    Args:
+        field: The field.
+        default, description: See `option`.
+        accepts: The type of its values. `None`: that of the field.
+    """
+    other = copy.copy(field)
+    other.default, other.type = default, field.type if accepts is None else accepts
+    help_text = {"help": " ".join(description.split())}
+    other.metadata = types.MappingProxyType({**field.metadata, **help_text})
+    return other
+
+
+def accepted(field: dataclasses.Field) -> Any:
+    """Returns the type of the values that an option accepts, which a configuration may replace.
+
+    Names and tables stand for a `Variant`, a dictionary for another dataclass, and lists for
+    tuples, as in TOML files. A type that is written as a string is not looked up: `Any`.
+    """
+    kind: Any = Any if isinstance(field.type, str) else field.type
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
+    if field.metadata.get("of") is not None:
+        return kind | str | dict[str, Any]
+    if dataclasses.is_dataclass(kind):
+        return kind | dict[str, Any]
+    return tuple | list if kind is tuple else kind
+
+
+def parameter(name: str, field: dataclasses.Field) -> inspect.Parameter:
+    """Returns an option as a keyword argument with its type and default."""
+    is_required = field.default is dataclasses.MISSING
+    default = inspect.Parameter.empty if is_required else field.default
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=accepted(field)
+    )
+
+
 def documented(config: Class) -> Class:
     """Class decorator that writes the options of a dataclass into its docstring."""
     return _described(config, _entries(options_of(config)))
@@ -68,11 +112,8 @@ def with_options(options) -> Callable[[Class], Class]:
         own = inspect.signature(layer.__init__).parameters
         named = [p for p in own.values() if p.kind is not p.VAR_KEYWORD]
         listed = {name: field for name, field in options.items() if name not in own}
-        by_name = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-            for name, field in listed.items()
-        ]
-        rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+        by_name = [parameter(name, field) for name, field in listed.items()]
+        rest = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation=Any)
         constructor: Any = layer.__init__
         constructor.__signature__ = inspect.Signature([*named, *by_name, rest])
         return _described(layer, [*_entries(listed), KERAS])

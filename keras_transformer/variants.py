@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from keras_transformer.arguments import documented, option
+from keras_transformer.arguments import documented
 from keras_transformer.checks import check_fields, is_integer
 
 Class = TypeVar("Class", bound=type)
@@ -134,7 +134,7 @@ class Variant:
         return f"{type(self).__name__}({arguments})"
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(option,))
+@dataclass_transform(frozen_default=True, eq_default=False)
 def declared(kind: Class) -> Class:
     """Class decorator of a `Variant` whose fields are its options: a frozen dataclass.
 

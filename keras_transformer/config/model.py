@@ -13,6 +13,7 @@ from keras_transformer.config.parts import (
     distribute,
     effective_options,
     known_options,
+    parameters,
 )
 from keras_transformer.config.presets import PRESETS
 from keras_transformer.config.tokens import VocabularyOptions
@@ -74,12 +75,7 @@ class ModelConfig:
     def __init_subclass__(cls, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
         check_description(cls.description, cls.__name__)
-        cls.__signature__ = inspect.Signature(
-            [
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-                for name, field in cls.options().items()
-            ]
-        )
+        cls.__signature__ = inspect.Signature(parameters(cls.description, cls.aliases))
 
     def __setattr__(self, name, value) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")

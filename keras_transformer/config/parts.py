@@ -1,9 +1,10 @@
 """Parts of a model's configuration: their base class, and the assignment of options to parts."""
 
 import dataclasses
+import inspect
 from typing import Any, TypeVar
 
-from keras_transformer.arguments import options_of
+from keras_transformer.arguments import accepted, options_of, parameter
 from keras_transformer.checks import check_fields
 from keras_transformer.mixers import check_given_once, overridden
 from keras_transformer.variants import Variant, make_fields, plain
@@ -120,6 +121,12 @@ class Part:
         """Returns the field of the option for which a string is short, or `None`."""
         return self.default.options().get(self.kind)
 
+    def accepted(self) -> Any:
+        """Returns the type of the values of `begin`."""
+        whole = type(self.default) | dict[str, Any] | None
+        kind = self.kind_option()
+        return whole if kind is None else whole | accepted(kind)
+
     def begin(self, given) -> tuple[Any, dict[str, Any]]:
         """Returns the configuration to start from, and the options given for this part alone.
 
@@ -140,6 +147,25 @@ class Part:
 def known_options(description) -> dict[str, dataclasses.Field]:
     """Returns the fields of all flat options of a kind of model, by name."""
     return {key: field for part in description.values() for key, field in part.options().items()}
+
+
+def parameters(description, aliases) -> list[inspect.Parameter]:
+    """Returns the arguments of the configuration of a kind of model, with types and defaults.
+
+    Args:
+        description: The `Part`s, by name.
+        aliases: Additional names of options of one stack, each with the stack and its option.
+    """
+    options = known_options(description)
+    others = {name: part.accepted() for name, part in description.items()}
+    others |= {name: accepted(options[key]) | None for name, (_, key) in aliases.items()}
+    return [
+        *(parameter(name, field) for name, field in options.items()),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in others.items()
+        ),
+    ]
 
 
 def effective_options(description, given) -> set[str]:

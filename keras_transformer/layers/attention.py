@@ -60,6 +60,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     """
 
     options_class = SelfAttention
+    causal: bool
+    hides_start: bool
+    window: int | None
+    position: positions.Position
 
     def __init__(
         self,

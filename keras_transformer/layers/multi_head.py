@@ -12,6 +12,8 @@ from keras_transformer.layers.dot_product import attend, attend_with_weights, by
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.mixers import AttentionHeads, CrossAttention
+from keras_transformer.norms import Norm
+from keras_transformer.scores import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
 
@@ -30,6 +32,12 @@ class MultiHeadAttention(AttendingLayer):
     """
 
     options_class: ClassVar[Any]
+    num_heads: int
+    num_key_value_heads: int
+    head_sizes: tuple[int, int]
+    dropout_rate: float
+    score: AttentionScore
+    query_key_norm: Norm | None
 
     def __init__(self, num_heads: int | dict[str, Any] | AttentionHeads, **options: Any):
         own = {

@@ -146,7 +146,7 @@ def test_help_lists_every_argument(name):
     assert set(listed) == set(parameters) - {"self", "kwargs"}
     for option in expected - {"num_layers", "num_heads", "d_ff"}:
         assert parameters[option].default == OPTIONS[option].default
-    assert "attention_dropout=0.0" in text  # as in the signature
+    assert "attention_dropout: float = 0.0" in text  # as in the signature
 
 
 def test_the_page_of_the_layers_lists_every_argument():

@@ -1,11 +1,11 @@
 """Options of a configuration as keyword arguments of a block or a stack."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import Field
 from typing import Any
 
 from keras_transformer import activations, positions
-from keras_transformer.arguments import option
+from keras_transformer.arguments import redeclared
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.mixers import check_given_once, has_option, in_table, short_options
@@ -18,9 +18,11 @@ OF_STACK = (
     *("num_layers", "final_norm", "embedding_norm", "first_norm"),
     *("global_every", "local_position", "attends_to_start"),
 )
+_FIELDS = StackConfig().options()
 # In a model, `position` may also be one that the embedding adds, which a layer could not do.
 OF_ATTENTION = {
-    "position": option(
+    "position": redeclared(
+        _FIELDS["position"],
         "none",
         """Position encoding that acts in self-attention, instead of one that is added to the
         embeddings: `"rotary"` (Su et al., 2021), `"relative"` (Shaw et al., 2018), `"alibi"` (Press
@@ -28,18 +30,23 @@ OF_ATTENTION = {
         bidirectional self-attention only), or a `Position`, such as `Rotary(base=500_000.0)`.
         `"none"`: order has an effect only if the embeddings have positions, such as those of a
         `PositionalEmbedding`.""",
-        of=positions.Position,
     ),
-    "attention_position": option(
+    "attention_position": redeclared(
+        _FIELDS["attention_position"],
         "none",
         """The same, in addition to positions that are added to the embeddings: `"t5"` in MPNet
         (Song et al., 2020).""",
-        of=positions.Position,
     ),
 }
+_ACTIVATION = redeclared(
+    _FIELDS["activation"],
+    _FIELDS["activation"].default,
+    _FIELDS["activation"].metadata["help"],
+    accepts=str | Callable[..., Any],
+)
 OPTIONS = {
-    name: OF_ATTENTION.get(name, field)
-    for name, field in StackConfig().options().items()
+    name: {**OF_ATTENTION, "activation": _ACTIVATION}.get(name, field)
+    for name, field in _FIELDS.items()
     if name not in OF_EMBEDDING
 }
 

@@ -198,6 +198,9 @@ class StepsEncoder(Part):
     def kind_option(self) -> dataclasses.Field | None:  # noqa: D102
         return RECURRENT.options()[self.kind]
 
+    def accepted(self) -> Any:  # noqa: D102
+        return super().accepted() | RecurrentConfig | str
+
     def begin(self, given) -> tuple[Any, dict[str, Any]]:  # noqa: D102
         base, table = super().begin(given)
         if self.kind in table:

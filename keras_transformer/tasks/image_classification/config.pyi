@@ -1,0 +1,155 @@
+# Written by `make stubs`. Options are declared in the configurations, each once.
+
+import dataclasses
+from typing import Annotated, Any, Literal, Self, Unpack
+
+from typing_extensions import TypedDict
+
+from keras_transformer.checks import Count
+from keras_transformer.config.label_heads import LabelsHead
+from keras_transformer.config.model import ModelConfig
+from keras_transformer.config.parts import PartConfig
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.feed_forwards.network import Network
+from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.norms.norm import Norm
+from keras_transformer.positions.position import Position
+from keras_transformer.scores.score import AttentionScore
+
+LARGEST_EDGE: int
+Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+
+def check_interpolation(name: str, value: Any) -> None: ...
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PatchInput(PartConfig):
+    image_height: Count = ...
+    image_width: Count = ...
+    channels: Count = ...
+    resize: bool = ...
+    interpolation: Annotated[str | None, check_interpolation] = ...
+    resize_to: tuple = ...
+    center_crop: bool = ...
+    patch_size: Count = ...
+    class_tokens: Count = ...
+    def __post_init__(self) -> None: ...
+    def check_with(self, config: Any) -> None: ...
+    def _check_steps(self): ...
+    @property
+    def shape(self) -> tuple[int, int, int]: ...
+    @property
+    def grid(self) -> tuple[int, int]: ...
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageLabelsHead(LabelsHead):
+    pooling: Literal["class", "mean", "max", "attention"] = ...
+    classifiers: Count = ...
+    def check_with(self, config: Any) -> None: ...
+    @property
+    def has_class_token(self) -> bool: ...
+
+class ImageClassifierOptions(TypedDict, total=False, closed=True):
+    image_height: int
+    image_width: int
+    channels: int
+    resize: bool
+    interpolation: str | None
+    resize_to: tuple | list
+    center_crop: bool
+    patch_size: int
+    class_tokens: int
+    num_layers: int
+    d_model: int | None
+    max_length: int
+    final_norm: bool | None
+    embedding_norm: bool
+    position: Position | str | dict[str, Any]
+    attention_position: Position | str | dict[str, Any]
+    local_position: Position | str | dict[str, Any] | None
+    global_every: int | None
+    first_norm: bool | None
+    mixer: Mixer | str | dict[str, Any]
+    d_ff: int
+    dropout: float
+    activation_dropout: float
+    activation: str
+    feed_forward: Network | str | dict[str, Any]
+    norm: Literal["post", "pre"]
+    normalization: Norm | str | dict[str, Any]
+    num_heads: int
+    num_key_value_heads: int | None
+    d_k: int | None
+    d_v: int | None
+    attention_dropout: float
+    attention_bias: bool | list[str]
+    query_key_norm: Norm | str | dict[str, Any] | None
+    score: AttentionScore | str | dict[str, Any]
+    window: int | None
+    transform: bool
+    transform_activation: str
+    labels: tuple | list
+    pooling: Literal["class", "mean", "max", "attention"]
+    pooler: bool
+    pooler_activation: str
+    classifiers: int
+    input: PatchInput | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | None
+    head: ImageLabelsHead | dict[str, Any] | None
+
+class ImageClassifierConfig(ModelConfig):
+    def __init__(
+        self,
+        *,
+        image_height: int = 224,
+        image_width: int = 224,
+        channels: int = 3,
+        resize: bool = False,
+        interpolation: str | None = None,
+        resize_to: tuple | list = (),
+        center_crop: bool = False,
+        patch_size: int = 16,
+        class_tokens: int = 1,
+        num_layers: int = 6,
+        d_model: int | None = 512,
+        max_length: int = 512,
+        final_norm: bool | None = None,
+        embedding_norm: bool = False,
+        position: Position | str | dict[str, Any] = "sinusoidal",
+        attention_position: Position | str | dict[str, Any] = "none",
+        local_position: Position | str | dict[str, Any] | None = None,
+        global_every: int | None = None,
+        first_norm: bool | None = None,
+        mixer: Mixer | str | dict[str, Any] = "self_attention",
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        activation_dropout: float = 0.0,
+        activation: str = "relu",
+        feed_forward: Network | str | dict[str, Any] = "plain",
+        norm: Literal["post", "pre"] = "post",
+        normalization: Norm | str | dict[str, Any] = "layer",
+        num_heads: int = 8,
+        num_key_value_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        attention_dropout: float = 0.0,
+        attention_bias: bool | list[str] = False,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
+        score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
+        window: int | None = None,
+        transform: bool = False,
+        transform_activation: str = "gelu",
+        labels: tuple | list = ("0", "1"),
+        pooling: Literal["class", "mean", "max", "attention"] = "class",
+        pooler: bool = False,
+        pooler_activation: str = "tanh",
+        classifiers: int = 1,
+        input: PatchInput | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | None = None,
+        head: ImageLabelsHead | dict[str, Any] | None = None,
+    ) -> None: ...
+    @property
+    def leading_tokens(self) -> int: ...
+    def complete(self) -> None: ...
+    def check(self) -> None: ...
+    @classmethod
+    def preset(cls, name: str, **changes: Unpack[ImageClassifierOptions]) -> Self: ...
