@@ -10,11 +10,11 @@ from keras_transformer.layers.call_checks import (
     check_mask_of_positions,
     check_positions,
     check_same_batch,
+    warn_if_doubled,
 )
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.kernels import PADDED
 from keras_transformer.layers.masks import attached_mask, masks_fit
-from keras_transformer.positions.places import warn_if_doubled
 from keras_transformer.positions.position import Position
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain

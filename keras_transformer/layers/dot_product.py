@@ -6,7 +6,8 @@ from keras import ops
 
 from keras_transformer.gradients import custom_gradient
 from keras_transformer.layers.kernels import similarity
-from keras_transformer.products import at_least_float32, for_every_position, scaled
+from keras_transformer.positions.relative import for_every_position
+from keras_transformer.scores.score import at_least_float32, scaled
 from keras_transformer.tensors import Tensor
 
 # Replaces the scores of masked keys. It is far below any real score, and finite.

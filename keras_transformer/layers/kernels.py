@@ -7,7 +7,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_transformer.products import look_up
+from keras_transformer.positions.tables import look_up
 from keras_transformer.tensors import Tensor
 
 

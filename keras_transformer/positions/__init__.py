@@ -7,8 +7,7 @@ from keras_transformer.positions.alibi import Alibi
 from keras_transformer.positions.binary import Binary
 from keras_transformer.positions.disentangled import Disentangled
 from keras_transformer.positions.grid import SinusoidalGrid
-from keras_transformer.positions.places import for_attention, for_embedding
-from keras_transformer.positions.position import Position, distances
+from keras_transformer.positions.position import Position, distances, for_attention, for_embedding
 from keras_transformer.positions.relative import Relative
 from keras_transformer.positions.rotary import Rotary
 from keras_transformer.positions.scaling import (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from keras_transformer.arguments import option
@@ -10,7 +11,7 @@ from keras_transformer.checks import check_count
 from keras_transformer.lazy_keras import keras, ops
 from keras_transformer.positions.checks import check_linear
 from keras_transformer.positions.position import Position, distances
-from keras_transformer.products import for_every_position, look_up
+from keras_transformer.positions.tables import look_up
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import declared
 
@@ -75,3 +76,26 @@ class Relative(Position):
     def _after(self, attention):
         """Returns the number of distances to keys after the query."""
         return 0 if attention.causal else self.distance
+
+
+def for_every_position(
+    product: Callable[[Tensor, Tensor], Tensor], x: Tensor, pairs: Tensor
+) -> Tensor:
+    """Returns a product of queries with vectors that depend on the position of the query.
+
+    Computes one product over batch and heads per position, as in Shaw et al. (2018), section 3.3.
+
+    Args:
+        product: Function of `[1, T, M, X]` and `[1, T, S, K]` that returns `[1, T, M, Y]`.
+        x: `[B, H, T, X]`.
+        pairs: One vector for each pair of query and key, `[T, S, K]`; T may be 1, for all queries.
+
+    Returns:
+        `[B, H, T, Y]`.
+    """
+    batch, heads, length, size = ops.shape(x)
+    by_position = ops.transpose(x, (2, 0, 1, 3))  # [T, B, H, X]
+    by_position = ops.reshape(by_position, (1, ops.shape(pairs)[0], -1, size))  # [1, T, B * H, X]
+    products = product(by_position, ops.expand_dims(pairs, axis=0))  # [1, T, B * H, Y]
+    products = ops.reshape(products, (length, batch, heads, ops.shape(products)[-1]))
+    return ops.transpose(products, (1, 2, 0, 3))  # [B, H, T, Y]

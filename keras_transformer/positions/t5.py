@@ -10,7 +10,7 @@ from keras_transformer.checks import check_count
 from keras_transformer.lazy_keras import keras, np, ops
 from keras_transformer.positions.checks import check_buckets
 from keras_transformer.positions.position import Position, distances
-from keras_transformer.products import look_up
+from keras_transformer.positions.tables import look_up
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import declared
 

@@ -11,7 +11,6 @@ from keras_transformer.constants import shared
 from keras_transformer.lazy_keras import keras, np, ops
 from keras_transformer.positions.checks import check_even
 from keras_transformer.positions.position import Position
-from keras_transformer.products import look_up
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import declared
 
@@ -192,3 +191,11 @@ def _rows(embedding, table, start, tokens):
     else:
         rows = look_up(table, places)
     return rows_or_nan(rows, places, table.shape[0])
+
+
+def look_up(table: Tensor, tokens: Tensor) -> Tensor:
+    """Returns the rows `[B, T, D]` of a table, a variable `[V, D]`, for token ids `[B, T]`."""
+    # TensorFlow's gradient of a look-up is a list of rows with two entries for a token that occurs
+    # twice, and Keras's optimizers square them separately. The reshape makes the gradient dense.
+    whole = ops.reshape(ops.convert_to_tensor(table), table.shape)
+    return ops.take(whole, ops.cast(tokens, "int32"), axis=0)

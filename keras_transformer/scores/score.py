@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from keras_transformer.lazy_keras import keras, ops
-from keras_transformer.products import at_least_float32, scaled
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import Variant, declared
 
@@ -128,3 +127,14 @@ class General(DotProduct):
 
     def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
         return ops.matmul(super().prepare_query(attention, query), attention.score_matrix)
+
+
+def scaled(query: Tensor) -> Tensor:
+    """Returns `query / sqrt(d_k)`. Scaling before the product keeps it in the range of float16."""
+    return query * (1 / math.sqrt(query.shape[-1]))
+
+
+def at_least_float32(scores: Tensor) -> Tensor:
+    """Returns float16 and bfloat16 scores as float32, and others unchanged."""
+    half = keras.backend.standardize_dtype(scores.dtype) in ("float16", "bfloat16")
+    return ops.cast(scores, "float32") if half else scores

@@ -11,7 +11,7 @@ from pipelines import translator, write_run
 from keras_transformer.tasks import TASKS
 
 SIZE = 23  # of the beam; no other number of the model and the sentence is equal
-MOST_FILES = 83  # 40 are layers, models, configurations and values: a file for each concept
+MOST_FILES = 80  # about 40 are layers, models, configurations and values: a file for each concept
 MOST_WITH_BEAM = 9
 MOST_WITH_SIZE = 18  # with those where the number of hypotheses is an axis of tensors
 

@@ -8,10 +8,9 @@ from keras import ops
 
 from keras_transformer import positions
 from keras_transformer.checks import check_count, check_positive, check_rate, is_integer
-from keras_transformer.layers.call_checks import check_ids, check_kept, check_positions
+from keras_transformer.layers.call_checks import check_ids, check_kept, check_positions, mark
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.positions.places import mark
 from keras_transformer.positions.tables import rows_or_nan, token_places
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain

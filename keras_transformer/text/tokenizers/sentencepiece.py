@@ -82,10 +82,8 @@ class SentencePieceTokenizer(Tokenizer):
             table.check(processor)
             self.vocab_size = table.size
             self.starts_with_bos = table.starts_with_bos
-        # Wrapped in functions, because a `tf.Module` searches its attributes for variables.
+        # Wrapped in a function, because a `tf.Module` searches its attributes for variables.
         self._table = lambda: table
-        unknown = StringTable({} if table is None else _unused_ids(model, table), exact=False)
-        self._unknown = lambda: unknown
         source = processor if table is None else table
         for name in ("pad_id", "unk_id", "bos_id", "eos_id"):
             number = getattr(source, name)
@@ -96,6 +94,11 @@ class SentencePieceTokenizer(Tokenizer):
     def table(self) -> PieceTable | None:
         """The `PieceTable`, or `None`."""
         return self._table()
+
+    @functools.cached_property
+    def _unknown(self):
+        ids = {} if self.table is None else _unused_ids(self.model, self.table)
+        return StringTable(ids, exact=False)
 
     @functools.cached_property
     def bytes_per_token(self) -> int:
@@ -193,7 +196,7 @@ class SentencePieceTokenizer(Tokenizer):
         tokenizer = self._pieces()
         pieces = tokenizer.tokenize(strings)
         ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
-        if self._unknown():
+        if self._unknown:
             ids = self._with_unknown(tokenizer, strings, ids)
         if self.languages is not None:
             front = tf.tile([self.languages.prefix], [tf.shape(strings)[0], 1])  # [B, 1 or 2]
@@ -212,7 +215,7 @@ class SentencePieceTokenizer(Tokenizer):
         in_affected = tf.gather(affected, row_ids(ids))  # [number of ids]
         texts = tf.boolean_mask(texts, tf.boolean_mask(unknown.values, in_affected))
         places = tf.where(unknown.values)
-        numbers = self._unknown().look_up(texts)
+        numbers = self._unknown.look_up(texts)
         numbers = tf.where(numbers < 0, self.unk_id, numbers)
         values = tf.tensor_scatter_nd_update(ids.values, places, numbers)
         return ids.with_values(values)
@@ -275,7 +278,7 @@ class SentencePieceTokenizer(Tokenizer):
         if self.table is None:
             return processor.encode(strings, **options)
         rows = processor.encode(strings, out_type=str, **options)
-        ids, unknown = self._ids(), self._unknown().numbers
+        ids, unknown = self._ids(), self._unknown.numbers
         known = {processor.id_to_piece(place): number for place, number in enumerate(ids)}
         return [
             [*code, *(unknown.get(piece, known.get(piece, self.unk_id)) for piece in row)]
