@@ -4,7 +4,8 @@
 
 A constructor of a layer or of a model's configuration takes the options of several dataclasses, in
 which each is declared once. The stub next to the module lists them as explicit arguments, with the
-types and defaults of the fields. It also has everything else of the module, without bodies.
+types and defaults of the fields; a model takes those of its configuration. It also has everything
+else of the module, without bodies.
 """
 
 import ast
@@ -24,10 +25,12 @@ sys.path.insert(0, str(ROOT))
 
 from keras_transformer.arguments import accepted, options_of  # noqa: E402
 from keras_transformer.config import ModelConfig  # noqa: E402
+from keras_transformer.models.model import ConfiguredModel  # noqa: E402
 
 LAYERS = ("layers/attention", "layers/multi_head", "layers/blocks/encoder", "layers/blocks/decoder")
 VALUES = ("mixers/attention", "mixers/self_attention")
 CONFIGURATIONS = ("config/block", "config/stack", "config/transformer")
+MODELS = ("models/transformer",)
 FIRST = "# Written by `make stubs`. Options are declared in the configurations, each once.\n"
 DECORATORS = ("property", "classmethod", "staticmethod", "dataclass", "declared", "cached_property")
 # Arguments of every layer, in place of `**kwargs`.
@@ -52,10 +55,12 @@ PLAIN = (bool, int, float, str, types.NoneType)
 
 
 def stubbed() -> list[pathlib.Path]:
-    """Returns the files of the modules that have a stub: those of each task's configuration too."""
+    """Returns the files of the modules that have a stub: those of each task too."""
     package = ROOT / "keras_transformer"
-    own = [package / f"{name}.py" for name in (*VALUES, *CONFIGURATIONS, *LAYERS)]
-    return [*own, *sorted(package.glob("tasks/*/config.py"))]
+    own = [package / f"{name}.py" for name in (*VALUES, *CONFIGURATIONS, *LAYERS, *MODELS)]
+    tasks = sorted(package.glob("tasks/*"))
+    of_tasks = [folder / name for folder in tasks for name in ("config.py", "model.py")]
+    return [*own, *(path for path in of_tasks if path.exists())]
 
 
 def stub_of(path: pathlib.Path) -> str:
@@ -178,6 +183,8 @@ class Stub:
         fields = options_of(owner) if dataclasses.is_dataclass(owner) else {}
         if issubclass(owner, ModelConfig):
             parameters = [*inspect.signature(owner).parameters.values()]
+        elif issubclass(owner, ConfiguredModel) and owner.config_class is not None:
+            return self._of_model(owner.config_class)
         elif hasattr(owner.__init__, "__signature__"):
             parameters = [*inspect.signature(owner.__init__).parameters.values()][1:]
         elif any(field.metadata["of"] is not None for field in fields.values()):
@@ -188,6 +195,15 @@ class Stub:
         else:
             return []
         return self._listed(parameters)
+
+    def _of_model(self, config):
+        """Returns the arguments of a model with this class of configuration."""
+        name = options_name(config)
+        self.imports[name] = f"from {config.__module__} import {name}"
+        parameters = [*inspect.signature(ConfiguredModel).parameters.values()]
+        first = f"config: {self._type_text(config)} | str | None = None"
+        rest = self._listed(parameters[1:-1])
+        return [first, *rest, f"**options: {self._used('Unpack')}[{name}]"]
 
     def _listed(self, parameters):
         """Returns arguments as text, with those of every layer in place of `**kwargs`."""

@@ -90,6 +90,15 @@ config = kt.TransformerConfig.preset("big", vocab=37000)  # wrong
 config = kt.TransformerConfig.preset("big", vocab_size="many")  # wrong
 model = kt.Transformer(kt.TransformerConfig(vocab_size=8000, num_heads=8))
 model = kt.Transformer(kt.TransformerConfig(vocab_size=8000, heads=8))  # wrong
+model = kt.Transformer(num_layers=6, decoder={"num_layers": 2}, dtype="mixed_bfloat16")
+model = kt.LanguageModel("tiny", vocab_size=8000, name="model")
+model = kt.LanguageModel("tiny", vocabulary=8000)  # wrong
+model = kt.LanguageModel(kt.TransformerConfig())  # wrong
+model.compile("adam", keras.losses.SparseCategoricalCrossentropy())
+model.summary(expand_nested=False)
+memory = kt.Transformer().encode(keras.ops.ones((1, 2), "int32"))
+model = SeriesRegressor(inputs=("rain",), encoder="lstm")
+model = SeriesRegressor(input=("rain",))  # wrong
 ClassifierConfig(labels=["bad", "good"], pooling="first")
 ClassifierConfig(labels=["bad", "good"], pooling="last")  # wrong
 ImageClassifierConfig.preset("tiny", image_height=32, image_width=48, patch_size=8)

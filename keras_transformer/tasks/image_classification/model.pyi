@@ -1,0 +1,35 @@
+# Written by `make stubs`. Options are declared in the configurations, each once.
+
+from typing import Any, Unpack
+
+from keras_transformer.layers.kernels import Kernels
+from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.inputs.model_input import ModelInput
+from keras_transformer.tasks.image_classification.config import (
+    ImageClassifierConfig,
+    ImageClassifierOptions,
+)
+from keras_transformer.tensors import Tensor
+
+class EmbeddedPatches(ModelInput):
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
+    def symbol(self) -> Tensor: ...
+    def check(self, inputs, model) -> None: ...
+    def __call__(self, inputs, training=None) -> Tensor: ...
+
+class ImageLabelLogits(LabelLogits):
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor: ...
+
+class ImageClassifier(EncoderModel):
+    def __init__(
+        self,
+        config: ImageClassifierConfig | str | None = None,
+        dtype: Any = None,
+        name: str | None = None,
+        *,
+        kernels: Kernels = ...,
+        trainable: bool = True,
+        **options: Unpack[ImageClassifierOptions],
+    ) -> None: ...
