@@ -34,7 +34,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.models import (
     ClassifierConfig, ImageClassifierConfig, LanguageModelConfig, SeriesConfig,
-    SpeechTransformerConfig, TokenClassifierConfig,
+    SeriesRegressor, SpeechTransformerConfig, TokenClassifierConfig,
 )
 
 
