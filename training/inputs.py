@@ -108,7 +108,7 @@ def take_tokenizers(run, settings, data, console, start=None) -> Tokenizers | No
         _check_directions(settings, start.tokenizers)
         run.write_tokenizers(start.tokenizers)
         run.inherit(start.run)
-        if start.run.task() == settings.task.kind:
+        if start.task == settings.task.kind:
             run.write_prompts(start.run.read_prompts())
     elif not run.vocabulary():
         places = settings.vocabulary.places

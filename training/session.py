@@ -32,7 +32,6 @@ from keras_transformer.training.loop.progress import Progress, Stopwatch
 from keras_transformer.training.loop.start import Start
 from keras_transformer.training.loop.vectors import described, give_vectors
 from keras_transformer.training.settings.derived import derive
-from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.tasks import training_class
 from keras_transformer.training.validator import Validator
 
@@ -121,7 +120,7 @@ class Session:
         """Restores the newest checkpoint that is not damaged, if there is one.
 
         Args:
-            before: The previous `Settings` of the run. `None`: nothing has been trained yet.
+            before: The previous `Settings` of the run, if it was trained.
         """
 
         def damaged(path, reason):
@@ -167,7 +166,7 @@ class Session:
             say(self.console, described(self.vectors))
         if self.settings.model.start_from is None:
             return
-        start = self.start or Start(self.settings, load_settings)
+        start = self.start or Start(self.settings)
         copied = start.give_weights(self.learner.model)
         self.lineage, self.start = start.metadata, None
         for line in start.describe(copied):

@@ -104,14 +104,15 @@ def train(
     settings.task.get().require(settings)
     with Terminations(), workers.watch(), plain_damage(), contextlib.ExitStack() as stack:
         workers.require_same(settings=zlib.crc32(settings.model_dump_json().encode()))
-        settings = workers.chief_first(lambda: _completed(run, settings))
-        metrics = workers.chief_first(lambda: _finished(run, settings))
+        before = workers.chief_first(lambda: _kept(run, settings))
+        settings = workers.chief_first(lambda: _completed(run, settings, before))
+        metrics = workers.chief_first(lambda: _finished(run, settings, before))
         if metrics is not None:
             say(console, f"{run.path} is finished: {_how(metrics, settings)}.")
             return metrics
         start = None
         if settings.model.start_from is not None and not is_trained(run):
-            start = Start(settings, load_settings)
+            start = Start(settings)
         if settings.model.vectors is not None and not is_trained(run):
             check_vectors(settings.model.vectors, settings.config().d_model)
         # Opened before the folder is created, so that an error in the data leaves no folder.
@@ -122,10 +123,10 @@ def train(
         workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))
         if workers.is_chief and not run.config.exists():
             stack.enter_context(_beginning(run))
-        before = workers.chief_first(lambda: _claim(run, settings))
+        kept = workers.chief_first(lambda: _claim(run, settings))
         session = Session(run, settings, data, console, workers, start, lock.check)
-        session.restore(before)
-        workers.chief_first(lambda: _keep_changes(run, session.settings))
+        session.restore(kept)
+        workers.chief_first(lambda: _keep_changes(run, session.settings, kept))
         session.fit(callbacks)
         # The other workers read the metrics that the chief has written.
         return workers.chief_first(
@@ -142,10 +143,18 @@ def _open(run, settings):
     return data
 
 
-def _completed(run, settings):
+def _kept(run, settings):
+    """Returns the settings in the folder of a run; `None` if there are none.
+
+    They share the configuration of the model with `settings` if both describe the same model.
+    """
+    return load_settings(run.config, like=settings) if run.config.exists() else None
+
+
+def _completed(run, settings, before):
     """Returns the settings, completed with the numbers of a run that was trained already."""
-    if run.config.exists() and is_trained(run):
-        completed = complete(settings, load_settings(run.config))
+    if before is not None and is_trained(run):
+        completed = complete(settings, before)
         check_length(settings, completed)
         return completed
     return settings
@@ -182,15 +191,15 @@ def _claim(run, settings):
     """Prepares the folder of a run, which is locked now; a trained run does not change yet.
 
     Returns:
-        The previous settings of the run. `None`: nothing has been trained yet.
+        The settings in the folder: the previous ones of a trained run, otherwise `settings`.
     """
     remove_stale_drafts(run.path)
     remove_stale_drafts(run.checkpoints)
+    # Read again: until this process had the lock, another one may have trained the run.
+    before = _kept(run, settings)
     if is_trained(run):
-        before = load_settings(run.config) if run.config.exists() else settings
-        check_changes(run, before, settings)  # again, now that no other process trains the run
+        check_changes(run, before or settings, settings)
         return before
-    before = load_settings(run.config) if run.config.exists() else None
     if before is None or before != complete(settings, before):
         run.remove_vocabulary()  # it belongs to settings with which nothing has been trained
         # Provenance and search belong to the run whose weights would have been the start.
@@ -199,15 +208,21 @@ def _claim(run, settings):
             run.search.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
-    return None
+        return settings
+    return before
 
 
-def _keep_changes(run, settings):
+def _keep_changes(run, settings, kept):
     """Writes the settings if they have changed, and removes metrics, which are then outdated.
 
     In a new run the changes are the numbers that depend on the data.
+
+    Args:
+        run: The `Run`, which is locked.
+        settings: Its `Settings` from now on.
+        kept: The `Settings` in its folder; `None` if there are none.
     """
-    if not run.config.exists() or load_settings(run.config) != settings:
+    if kept != settings:
         run.metrics.unlink(missing_ok=True)
         with replacing(run.config) as temporary:
             save_settings(settings, temporary)
@@ -218,8 +233,13 @@ def is_trained(run) -> bool:
     return run.model.exists() or bool(Checkpoints(run.checkpoints).paths())
 
 
-def _finished(run, settings):
+def _finished(run, settings, before):
     """Returns the metrics of a run that is finished with these settings, or `None`.
+
+    Args:
+        run: The `Run`.
+        settings: The `Settings` with which it resumes.
+        before: The `Settings` in its folder; `None` if there are none.
 
     Raises:
         SettingsError: If the folder contains a run that cannot resume with these settings.
@@ -229,9 +249,8 @@ def _finished(run, settings):
         raise SettingsError(
             f"{run.path} is an average of checkpoints: train {metrics['averaged_run']} instead."
         )
-    if not run.config.exists():
+    if before is None:
         return None
-    before = load_settings(run.config)
     if is_trained(run):
         check_changes(run, before, settings)
     changed = set(differences(before, settings))

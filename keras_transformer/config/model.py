@@ -157,6 +157,19 @@ class ModelConfig:
             unused |= {*short_options(type(changes["mixer"]))} - changes.keys()
         return cls(**{key: value for key, value in fields.items() if key not in unused})
 
+    def with_data(self: Config, **data: Any) -> Config:
+        """Returns the configuration with the options that tokenizers and data determine.
+
+        It equals the configuration that is built from these and all other options together.
+
+        Args:
+            **data: Options by name, such as `vocab_size` or `labels`.
+
+        Raises:
+            ValueError: If an option is unknown, or a value does not fit the other options.
+        """
+        return dataclasses.replace(self, **data)
+
     @classmethod
     def from_dict(cls: type[Config], fields: dict[str, Any]) -> Config:
         """Returns the configuration from a result of `to_dict`.

@@ -44,16 +44,18 @@ class Run:
         self.prompts = self.path / "prompts.json"  # of a sentence encoder
         self.search = self.path / "search.json"  # replaces the search in generation.json
 
-    def load(self, model_class: type) -> tuple[Any, "Tokenizers | None"]:
+    def load(
+        self, model_class: type | None, task: str | None = None
+    ) -> tuple[Any, "Tokenizers | None"]:
         """Returns the trained model and its `Tokenizers`, or `None` if it has no vocabulary.
 
         Args:
-            model_class: Required class of the model.
+            model_class, task: See `load_model`.
 
         Raises:
             ValueError: If a file is missing or damaged, or the files do not belong to one run.
         """
-        model = self.load_model(model_class)
+        model = self.load_model(model_class, task)
         return model, self.load_tokenizers_of(model) if model.config.has_vocabulary else None
 
     def load_tokenizers_of(self, model: Any) -> "Tokenizers":
@@ -79,11 +81,12 @@ class Run:
             ) from None
         return tokenizers
 
-    def load_model(self, model_class: type | None = None) -> Any:
+    def load_model(self, model_class: type | None = None, task: str | None = None) -> Any:
         """Returns the trained model.
 
         Args:
             model_class: Required class, such as `Transformer`. `None`: any class of this package.
+            task: Name of the task of the run. `None`: it is read from its settings.
 
         Raises:
             ValueError: If the run has no model, or the model cannot be read.
@@ -92,7 +95,7 @@ class Run:
         from keras_transformer.models.model import ConfiguredModel
 
         self._require(self.model)
-        task = self.task()
+        task = task or self.task()
         try:
             self._register(task)
             model = keras.saving.load_model(self.model, compile=False)
@@ -164,13 +167,24 @@ class Run:
         Raises:
             ValueError: If the settings cannot be read.
         """
+        return self.read_settings().get(section, {}).get(key)
+
+    def read_settings(self) -> dict[str, dict[str, Any]]:
+        """Returns the sections in `config.toml` as they are written; none without this file.
+
+        Raises:
+            ValueError: If the settings cannot be read.
+        """
         if not self.config.is_file():
-            return None
+            return {}
         try:
-            settings = tomlkit.parse(self.config.read_text("utf-8")).unwrap()
-            return settings.get(section, {}).get(key)
-        except (ValueError, AttributeError) as error:
+            sections = tomlkit.parse(self.config.read_text("utf-8")).unwrap()
+        except ValueError as error:
             raise ValueError(f"{self.config} is damaged: {error}") from error
+        for name, section in sections.items():
+            if not isinstance(section, dict):
+                raise ValueError(f"{self.config} is damaged: {name} is not a section")
+        return sections
 
     def load_tokenizers(self) -> "Tokenizers":
         """Returns the run's `Tokenizers`.

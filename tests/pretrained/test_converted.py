@@ -133,7 +133,7 @@ def test_it_has_no_data_of_its_own_and_can_be_fine_tuned(tmp_path):
         f'[data]\nsource = "text"\nmax_length = 20\n{data}\n'
     )
     settings = load_settings(config)
-    start = Start(settings, load_settings)
+    start = Start(settings)
     fields = converted.settings_of(start.model.config, start.tokenizers).model
     assert settings.model.model_copy(update={"start_from": None, "dropout": 0.1}) == fields
 

@@ -7,7 +7,7 @@ from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.positions import Learned
 from keras_transformer.text.tokenizers.pair import Tokenizers
 from keras_transformer.training.settings.inheritance import finished_run
-from keras_transformer.training.settings.taken_vocabulary import conflicts
+from keras_transformer.training.settings.taken_vocabulary import KEYS, conflicts
 
 # Options that do not affect the shapes of weights.
 FREE = {"dropout", "attention_dropout", "activation_dropout"}
@@ -18,24 +18,28 @@ class Start:
 
     Args:
         settings: The `Settings` of the new run, with a `model.start_from`.
-        load: Function from the path of a configuration to its `Settings`.
 
     Attributes:
         tokenizers: The `Tokenizers` of the other run.
         run: The other `Run`.
+        task: Name of the task of the other run.
 
     Raises:
         ValueError: If the other run is not finished or is damaged, or the settings describe another
             vocabulary or other sizes. One line, with every key that differs.
     """
 
-    def __init__(self, settings, load):
+    def __init__(self, settings):
         self.run = other = finished_run(settings.model.start_from)
         self.path = other.path
         task, self.parts = settings.task.get(), settings.model.parts
         model_class = task.pipeline_class().model_class if self.parts is None else None
-        self.model, self.tokenizers = other.load(model_class)
-        theirs = load(other.config).vocabulary.description()
+        # Read although `settings` may be derived from them: since then the run may have changed.
+        sections = other.read_settings()
+        self.task = sections.get("task", {}).get("kind")
+        self.model, self.tokenizers = other.load(model_class, self.task)
+        vocabulary = sections.get("vocabulary", {})
+        theirs = {key: vocabulary[key] for key in KEYS if key in vocabulary}
         if task.texts and not task.has_two_sides:
             self.tokenizers = Tokenizers.of(self.tokenizers.source)
             theirs = {**theirs, "shared": True}

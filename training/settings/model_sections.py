@@ -137,12 +137,11 @@ class ModelSettings(Section):
         """Returns the options that are given, plain values by name."""
         return self.model_dump(exclude=set(ModelSettings.model_fields), exclude_none=True)
 
-    def config(self, task, **data) -> Any:
-        """Returns the configuration of a task's model.
+    def config(self, task) -> Any:
+        """Returns the configuration of a task's model; see `Settings.config`, which builds it once.
 
         Args:
             task: The `Task`.
-            **data: Fields that the tokenizers and the data determine.
 
         Raises:
             ValueError: If a value is out of range, two contradict each other, or one has no effect.
@@ -152,7 +151,7 @@ class ModelSettings(Section):
         for name in changes:
             if name in unused:
                 raise ValueError(f"`{name}` has no effect on a model for {task.name}; remove it.")
-        return task.config_class.preset(self.preset, **changes, **data)
+        return task.config_class.preset(self.preset, **changes)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ range is an error. The sections, with types, ranges, defaults and descriptions, 
 import functools
 from typing import Annotated, Any, Union
 
-from pydantic import Discriminator, Tag, create_model, model_validator
+from pydantic import Discriminator, Tag, ValidationInfo, create_model, model_validator
 
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.settings.fields import Section
@@ -55,6 +55,11 @@ class Settings(Section):
     def model_validate(cls, obj, **kwargs) -> "Settings":
         """Returns the settings in nested dictionaries; `[model]` has the keys of the task's model.
 
+        Args:
+            obj: The nested dictionaries.
+            **kwargs: Arguments of pydantic. `context`: other `Settings`; the result has their
+                configuration if it describes the same model, instead of another one that is equal.
+
         Raises:
             pydantic.ValidationError: If a key or a value is wrong.
         """
@@ -66,8 +71,10 @@ class Settings(Section):
         return super().model_validate(obj, **kwargs)
 
     @model_validator(mode="after")
-    def _rules_between_sections(self):
+    def _rules_between_sections(self, info: ValidationInfo):
         task = self.task.get()
+        if isinstance(info.context, Settings):
+            self._share(info.context)
         try:
             config = self.config()  # the configuration checks ranges and combinations
         except (TypeError, ValueError) as error:
@@ -194,8 +201,31 @@ class Settings(Section):
             raise ValueError(f'`training.best_by = "{best_by}"` needs {names}.')
 
     def config(self, **data) -> Any:
-        """Returns the configuration of the model; `data` are fields that the data determine."""
-        return self.model.config(self.task.get(), **data)
+        """Returns the configuration of the model, which is built once.
+
+        Args:
+            **data: Fields that tokenizers and data determine, whose defaults are replaced.
+        """
+        return self.configuration.with_data(**data) if data else self.configuration
+
+    @functools.cached_property
+    def configuration(self) -> Any:
+        """The configuration of the model, with the defaults of what the data determine."""
+        return self.model.config(self.task.get())
+
+    def _share(self, other):
+        """Takes over the configuration of other settings if it describes the same model."""
+        kinds = {settings.task.get().config_class for settings in (self, other)}
+        described = [(one.model.preset, one.model.options()) for one in (self, other)]
+        if len(kinds) == 1 and described[0] == described[1]:
+            self.__dict__["configuration"] = other.configuration
+
+    def model_copy(self, *, update: Any = None, deep: bool = False) -> "Settings":
+        """Returns a copy, whose configuration is built again if its model is another one."""
+        copy = super().model_copy(update=update, deep=deep)
+        if {"task", "model"} & {*(update or ())}:
+            copy.__dict__.pop("configuration", None)
+        return copy
 
 
 def _require_two_sides(task, what):

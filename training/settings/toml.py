@@ -27,7 +27,9 @@ class SettingsError(ValueError):
     """An error in a configuration; its message is one line for the author of the configuration."""
 
 
-def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Settings:
+def load_settings(
+    path: str | os.PathLike, overrides: Iterable[str] = (), *, like: Settings | None = None
+) -> Settings:
     """Reads a configuration.
 
     Args:
@@ -36,6 +38,7 @@ def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Set
         overrides: Strings `"section.key=value"` that replace values of the file. The value is TOML;
             quotes around a plain word may be left out. Paths in overrides are relative to the
             current folder, paths in the file to its own folder.
+        like: Other `Settings`, whose configuration is used if it describes the same model.
 
     Returns:
         The `Settings`.
@@ -56,21 +59,22 @@ def load_settings(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Set
         raise  # the message names the file of the other run
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
-    return make_settings(values, path)
+    return make_settings(values, path, like)
 
 
-def make_settings(values, where) -> Settings:
+def make_settings(values, where, like=None) -> Settings:
     """Returns the `Settings` in nested dictionaries.
 
     Args:
         values: The dictionaries, with absolute paths.
         where: Beginning of an error, such as the path of a file.
+        like: See `load_settings`.
 
     Raises:
         SettingsError: See `load_settings`.
     """
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(values, context=like)
     except pydantic.ValidationError as error:
         raise SettingsError(f"{where}: {_explain(_first(error.errors()), values)}") from None
 

@@ -193,6 +193,10 @@ class ImageClassifierConfig(ModelConfig):
         """Number of learned tokens before the patches."""
         return self.input.class_tokens if self.head.has_class_token else 0
 
+    def with_data(self, **data: Any) -> "ImageClassifierConfig":  # noqa: D102
+        # `max_length` follows from the size of these images instead of the default one.
+        return super().with_data(**{"max_length": StackConfig().max_length, **data})
+
     def complete(self) -> None:  # noqa: D102
         rows, columns = self.input.grid
         length = max(1, rows * columns + self.leading_tokens)
