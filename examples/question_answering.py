@@ -109,7 +109,7 @@ print(f"For example: {' '.join(examples[0][0])} {' '.join(examples[0][1])}")
 ## Model
 
 Two masks differ here. A word may attend to all words of question and text, but not to padding:
-`attention_mask`. An answer can only be in the text, at the positions of `text_mask`: elsewhere the
+`mask`. An answer can only be in the text, at the positions of `text_mask`: elsewhere the
 scores are lowered so far that their softmax is 0. Rotary positions let a head look for "the word
 before the one before me", which leads from a name to its answer.
 """
@@ -118,12 +118,12 @@ before the one before me", which leads from a name to its answer.
 LOWEST = -1e9
 
 inputs = keras.Input((LENGTH,), dtype="int32")
-attention_mask = ops.not_equal(inputs, 0)  # [B, S]
-text_mask = ops.logical_and(attention_mask, ops.arange(LENGTH) >= QUESTION)  # [B, S]
+mask = ops.not_equal(inputs, 0)  # [B, S]
+text_mask = ops.logical_and(mask, ops.arange(LENGTH) >= QUESTION)  # [B, S]
 x = PositionalEmbedding(len(VOCABULARY), d_model=64, position="none")(inputs)  # [B, S, D]
 for _ in range(2):
     x = EncoderBlock(num_heads=4, d_ff=128, position="rotary", dropout=0.0, norm="pre")(
-        x, attention_mask=attention_mask
+        x, mask=mask
     )  # [B, S, D]
 scores = keras.layers.Dense(2)(keras.layers.LayerNormalization()(x))  # [B, S, 2]
 scores = ops.where(ops.expand_dims(text_mask, -1), scores, LOWEST)

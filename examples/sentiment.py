@@ -101,7 +101,7 @@ def encode(sentences):
 """
 ## Model
 
-`attention_mask` is `True` at real words. The block gets it, so that no word attends to
+`mask` is `True` at real words. The block gets it, so that no word attends to
 padding, and the pooling as `mask`, so that the mean ignores padding. The order of the
 words says little about the label of such sentences, so the embedding adds no positions. High
 dropout keeps a small data set from being learned by heart.
@@ -112,12 +112,12 @@ dropout keeps a small data set from being learned by heart.
 def classifier(num_layers, d_model=128, dropout=0.5):
     """Returns a model from token ids `[B, S]` to logits `[B, 2]`."""
     inputs = keras.Input((None,), dtype="int32")
-    attention_mask = ops.not_equal(inputs, 0)  # [B, S]
+    mask = ops.not_equal(inputs, 0)  # [B, S]
     x = PositionalEmbedding(vectorize.vocabulary_size(), d_model, position="none")(inputs)
     x = keras.layers.Dropout(dropout)(x)  # [B, S, D]
     for _ in range(num_layers):
-        x = EncoderBlock(num_heads=4, d_ff=256, dropout=0.2)(x, attention_mask=attention_mask)
-    x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
+        x = EncoderBlock(num_heads=4, d_ff=256, dropout=0.2)(x, mask=mask)
+    x = keras.layers.GlobalAveragePooling1D()(x, mask=mask)  # [B, D]
     x = keras.layers.Dropout(dropout)(x)
     return keras.Model(inputs, keras.layers.Dense(2)(x))  # [B, 2]
 

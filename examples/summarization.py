@@ -114,7 +114,7 @@ print(f"{len(examples) - held_out} reports to train with, {held_out} held out")
 """
 ## Model
 
-The reports have padding: `attention_mask` keeps the encoder and, from its output, the decoder
+The reports have padding: `mask` keeps the encoder and, from its output, the decoder
 from attending to it. The decoder's attention to itself is always causal. One matrix is the
 embedding of both sides and the output weights.
 """
@@ -124,17 +124,15 @@ d_model, num_layers = 64, 2
 encoder_input = keras.Input((None,), dtype="int32", name="encoder_inputs")
 decoder_input = keras.Input((None,), dtype="int32", name="decoder_inputs")
 embedding = PositionalEmbedding(len(VOCABULARY), d_model)
-attention_mask = ops.not_equal(encoder_input, PAD)  # [B, S]
+mask = ops.not_equal(encoder_input, PAD)  # [B, S]
 
 encoder_outputs = embedding(encoder_input)  # [B, S, D]
 for _ in range(num_layers):
-    encoder_outputs = EncoderBlock(num_heads=4, d_ff=128, dropout=0.0)(
-        encoder_outputs, attention_mask=attention_mask
-    )
+    encoder_outputs = EncoderBlock(num_heads=4, d_ff=128, dropout=0.0)(encoder_outputs, mask=mask)
 x = embedding(decoder_input)  # [B, T, D]
 for _ in range(num_layers):
     x, attention_weights = DecoderBlock(num_heads=4, d_ff=128, dropout=0.0)(
-        x, encoder_outputs, memory_attention_mask=attention_mask, return_attention_scores=True
+        x, encoder_outputs, memory_mask=mask, return_attention_scores=True
     )
 logits = embedding(x, reverse=True)  # [B, T, V]
 inputs = {"encoder_inputs": encoder_input, "decoder_inputs": decoder_input}

@@ -118,7 +118,7 @@ vocab_size = vectorize.vocabulary_size()
 ## Model
 
 Masks of this package are boolean and `True` means "may attend". The blocks get
-`attention_mask`, so that no word attends to padding, and the pooling gets it so that the mean
+`mask`, so that no word attends to padding, and the pooling gets it so that the mean
 ignores padding. Rotary positions turn queries and keys and leave the embeddings alone: a
 word looks the same at every position, which makes it easier to find the clause that contains the
 word in the question.
@@ -128,12 +128,12 @@ word in the question.
 # %%
 def encoder_model(num_layers, d_model=48):
     inputs = keras.Input((None,), dtype="int32")
-    attention_mask = ops.not_equal(inputs, 0)  # [B, S]
+    mask = ops.not_equal(inputs, 0)  # [B, S]
     x = PositionalEmbedding(vocab_size, d_model, position="none")(inputs)  # [B, S, D]
     for _ in range(num_layers):
         block = EncoderBlock(num_heads=4, d_ff=96, position="rotary", dropout=0.0)
-        x = block(x, attention_mask=attention_mask)  # [B, S, D]
-    x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
+        x = block(x, mask=mask)  # [B, S, D]
+    x = keras.layers.GlobalAveragePooling1D()(x, mask=mask)  # [B, D]
     return keras.Model(inputs, keras.layers.Dense(len(labels))(x))  # [B, C]
 
 

@@ -113,16 +113,16 @@ print(f"{len(texts) - held_out} texts to train with, {held_out} held out, up to 
 """
 ## Model
 
-`attention_mask` is boolean, `[B, T]`, and `True` where a word may be attended to. The blocks get
+`mask` is boolean, `[B, T]`, and `True` where a word may be attended to. The blocks get
 it.
 """
 
 # %%
 inputs = keras.Input((None,), dtype="int32")
-attention_mask = ops.not_equal(inputs, 0)  # [B, T]
+mask = ops.not_equal(inputs, 0)  # [B, T]
 x = PositionalEmbedding(len(VOCABULARY), d_model=48)(inputs)  # [B, T, D]
 for _ in range(2):
-    x = EncoderBlock(num_heads=4, d_ff=96)(x, attention_mask=attention_mask)  # [B, T, D]
+    x = EncoderBlock(num_heads=4, d_ff=96)(x, mask=mask)  # [B, T, D]
 model = keras.Model(inputs, keras.layers.Dense(len(LABELS))(x))  # [B, T, labels]
 
 # %% [markdown]

@@ -166,12 +166,12 @@ the width of the model and adds the positions, as it does for measurements.
 # %%
 def classifier(vectors, d_model=32):
     inputs = keras.Input((None,), dtype="int32")
-    attention_mask = ops.not_equal(inputs, 0)  # [B, S]
+    mask = ops.not_equal(inputs, 0)  # [B, S]
     x = vectors(inputs)  # [B, S, width]
     x = SeriesEmbedding(d_model)(x)  # [B, S, D]
     for _ in range(2):
-        x = EncoderBlock(num_heads=4, d_ff=64)(x, attention_mask=attention_mask)  # [B, S, D]
-    x = keras.layers.GlobalAveragePooling1D()(x, mask=attention_mask)  # [B, D]
+        x = EncoderBlock(num_heads=4, d_ff=64)(x, mask=mask)  # [B, S, D]
+    x = keras.layers.GlobalAveragePooling1D()(x, mask=mask)  # [B, D]
     return keras.Model(inputs, keras.layers.Dense(2)(x))  # [B, 2]
 
 

@@ -60,7 +60,10 @@ class AttendingLayer(CompositeLayer):
             if mask is None and name in ("mask", "memory_mask"):
                 mask = attached_mask(positions.get(keys))
             if mask is not None and name in self.call_arguments() and keys in positions:
-                arguments = mask, name, positions["x"], positions[keys], self
+                padding = (
+                    ("mask" if keys == "x" else "memory_mask") if "attention" in name else None
+                )
+                arguments = mask, name, padding, positions["x"], positions[keys], self
                 masks[name] = mask if is_packed else check_mask(*arguments)
         return masks
 

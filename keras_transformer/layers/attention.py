@@ -35,9 +35,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        attention_mask: Boolean mask. `[B, T]` is `True` for keys that are not padding. `[B, T, T]`
-            is `True` where a query (second axis) may attend to a key (third axis); B and the first
-            T may be 1. `None` allows everything.
+        attention_mask: Boolean `[B, T, T]`, `True` where a query (second axis) may attend to a key
+            (third axis); B and the first T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, `True` for keys that are not padding; combined with

@@ -92,16 +92,23 @@ def check_same_batch(positions: dict[str, Tensor], layer: keras.Layer) -> None:
 
 
 def check_mask(
-    mask: Tensor, name: str, queries: Tensor, keys: Tensor, layer: keras.Layer
+    mask: Tensor,
+    name: str,
+    padding: str | None,
+    queries: Tensor,
+    keys: Tensor,
+    layer: keras.Layer,
 ) -> Tensor:
     """Requires a mask that fits the queries and keys.
 
     In a TensorFlow graph, sizes that are unknown while it is built are checked when it runs.
 
     Args:
-        mask: Boolean `[B, S]`, `True` for keys that are not padding; or `[B, T, S]`, `True` where a
-            query may attend to a key, which Keras's own masks cannot be. B and T may be 1.
+        mask: Boolean, `[B, S]` if `padding` is `None`, otherwise `[B, T, S]`, `True` where a query
+            may attend to a key. B and T may be 1.
         name: Name of the argument.
+        padding: Name of the argument that takes a mask `[B, S]` of the same keys. `None`: this
+            argument itself does.
         queries: `[B, T, D]`.
         keys: `[B, S, D]`.
         layer: The layer that is called.
@@ -111,16 +118,16 @@ def check_mask(
     """
     mask = np.asarray(mask) if isinstance(mask, list | tuple) else mask
     dtype, shape = described(mask)
-    of_keras = name in ("mask", "memory_mask")
     sizes = [*(_shape(queries) or ())[:2], *(_shape(keys) or ())[1:2]]  # B, T, S
-    forms = "[B, S]" if of_keras else "[B, S], [B, 1, S] or [B, T, S]"
+    # Two axes could be meant as [T, S], as `keras.layers.MultiHeadAttention` understands them.
+    forms = f"[B, 1, S] or [B, T, S]; `{padding}` takes padding, [B, S]" if padding else "[B, S]"
     rule = f"`{name}` must be boolean, {forms} (B may be 1), with B, T, S = "
     received = f"Received by {layer.name!r}: dtype={dtype}, shape="
     if dtype != "bool":
         raise TypeError(f"{rule}{sizes}. {received}{shape}.")
-    axes = [shape[0], 1, shape[1]] if shape and len(shape) == 2 else shape
-    if shape is None or axes is None or len(axes) != 3 or (of_keras and len(shape) == 3):
+    if shape is None or len(shape) != (3 if padding else 2):
         raise ValueError(f"{rule}{sizes}. {received}{shape}.")
+    axes = shape if padding else (shape[0], 1, shape[1])
     fits = [
         (size == 1 and place < 2) or (None if None in (size, wanted) else size == wanted)
         for place, (size, wanted) in enumerate(zip(axes, sizes, strict=True))
@@ -156,15 +163,15 @@ def check_mask_of_positions(mask: Tensor | None, name: str, layer: keras.Layer) 
     """Requires a mask that is the same for every query.
 
     Args:
-        mask: `[B, T]` or `[B, 1, T]`. Anything without a shape is not checked.
+        mask: `[B, T]` or `[B, 1, T]`. A mask of another rank or without a shape is not checked.
         name: Name of the argument.
         layer: The layer that is called.
     """
     shape = _shape(np.asarray(mask) if isinstance(mask, list | tuple) else mask)
     if shape is not None and len(shape) == 3 and shape[1] != 1:
         raise ValueError(
-            f"`{name}` must be the same for every query: [B, T] or [B, 1, T]. "
-            f"Received by {layer.name!r}: shape={shape}."
+            f"`{name}` must be the same for every query, so its second axis must be 1. Received "
+            f"by {layer.name!r}: shape={shape}."
         )
 
 

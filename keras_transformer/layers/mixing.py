@@ -23,8 +23,8 @@ class Mixing(AttendingLayer):
 
     Call arguments:
         x: `[B, T, D]`, floating.
-        attention_mask: Boolean `[B, T]` or `[B, 1, T]`, `True` for positions that are not padding;
-            the others do not change the state. `None`: no padding. Padding after a text needs no
+        attention_mask: Boolean `[B, 1, T]`, `True` for positions that are not padding; the others
+            do not change the state. `None`: no padding. Padding after a text needs no
             mask.
         mask: Boolean `[B, T]`, combined with `attention_mask`. `None`: the mask that Keras attached
             to `x`, if any.

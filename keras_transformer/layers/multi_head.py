@@ -216,8 +216,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         x: The sequence that attends, `[B, T, D]`, floating.
         memory: The sequence attended to, `[B, S, D]`, floating. Its width may differ from that of
             `x`.
-        attention_mask: Boolean mask. `[B, S]` is `True` for keys that are not padding. `[B, T, S]`
-            is `True` where a query may attend to a key; B and T may be 1. `None` allows everything.
+        attention_mask: Boolean `[B, T, S]`, `True` where a query may attend to a key; B and T may
+            be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`, passed on to the output. `None`: the mask that Keras attached to

@@ -178,5 +178,5 @@ def test_time_distributed_with_a_mask(rank):
     out = keras.layers.TimeDistributed(layer)(x, mask=mask)
     for n in range(3):
         keys = np.broadcast_to(mask[:, n].reshape(4, -1), (4, 4))
-        expected = layer(x[:, n], attention_mask=keys)
+        expected = layer(x[:, n], mask=keys)
         np.testing.assert_allclose(out[:, n], expected, rtol=0, atol=1e-5)

@@ -30,7 +30,7 @@ def masks():
     """Returns a mask of keys and one of pairs; one query, and one sentence, see nothing."""
     keys, pairs = random_mask(B, T, seed=1), random_mask(B, T, T, seed=2)
     keys[0], pairs[1, 2] = False, False
-    return {"keys": keys, "pairs": pairs, "none": None}
+    return {"keys": keys[:, None], "pairs": pairs, "none": None}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_self_attention_is_equal(score, position):
 def test_cross_attention_is_equal():
     make = functools.partial(MultiHeadCrossAttention, H, d_k=K, d_v=KV)
     layer, other = pair(make, (B, T, D), (B, S, D))
-    for mask in (None, random_mask(B, S, seed=3), np.zeros((B, S), bool)):
+    for mask in (None, random_mask(B, 1, S, seed=3), np.zeros((B, 1, S), bool)):
         expected = layer(X, MEMORY, mask)
         np.testing.assert_allclose(other(X, MEMORY, mask), expected, rtol=0, atol=1e-5)
 
@@ -65,7 +65,7 @@ def test_a_masked_key_has_no_influence_at_all():
     mask = random_mask(B, T, seed=1)
     changed = np.where(mask[..., None], X, 1e4 * normal(B, T, D, seed=5))
     for built in (layer, other):
-        one, two = built(X, mask).numpy(), built(changed, mask).numpy()
+        one, two = (built(x, mask=mask).numpy() for x in (X, changed))
         np.testing.assert_array_equal(one[mask], two[mask])
 
 
@@ -94,15 +94,15 @@ def test_a_file_ignores_padding(quantize, error):
     changed = np.where(mask[..., None], X[:1], 100 * normal(1, T, D, seed=5)).astype("float32")
 
     @tf.function(autograph=False)
-    def run(x, allowed):
-        return {"y": layer(x, allowed)}
+    def run(x, mask):
+        return {"y": layer(x, mask=mask)}
 
     specs = (
         tf.TensorSpec((1, T, D), name="x"),
-        tf.TensorSpec((1, T), tf.bool, name="attention_mask"),
+        tf.TensorSpec((1, T), tf.bool, name="mask"),
     )
     content = convert_functions(layer, {"f": run.get_concrete_function(*specs)}, quantize)
     runner = load_interpreter()(model_content=content).get_signature_runner("f")
-    one, two = (runner(x=x, attention_mask=mask)["y"] for x in (X[:1], changed))
+    one, two = (runner(x=x, mask=mask)["y"] for x in (X[:1], changed))
     np.testing.assert_array_equal(one[mask], two[mask])
-    np.testing.assert_allclose(one[mask], layer(X[:1], mask).numpy()[mask], rtol=0, atol=error)
+    np.testing.assert_allclose(one[mask], layer(X[:1], mask=mask).numpy()[mask], rtol=0, atol=error)

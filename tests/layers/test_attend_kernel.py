@@ -72,7 +72,7 @@ def test_a_fused_self_attention(position, score):
     options = {"d_k": 6, "d_v": KV, "position": position, "score": score, "causal": True}
     make = functools.partial(MultiHeadSelfAttention, 4, num_key_value_heads=2, **options)
     layer, other, fused = pair(make, (B, T, D))
-    mask = random_mask(B, T, seed=1)
+    mask = random_mask(B, 1, T, seed=1)
     mask[0] = False  # a sentence in which nothing may be attended to
     np.testing.assert_allclose(other(X, mask), layer(X, mask), **LAYER)
     assert fused.calls == 1
@@ -86,7 +86,7 @@ def test_a_fused_self_attention(position, score):
 def test_a_fused_decoder():
     make = functools.partial(Decoder, 2, H, F, **BLOCK, dropout=0.0)
     layer, other, fused = pair(make, (B, T, D), (B, S, D))
-    memory_allowed = random_mask(B, S, seed=2)
+    memory_allowed = random_mask(B, 1, S, seed=2)
     expected = layer(X, MEMORY, memory_attention_mask=memory_allowed)
     np.testing.assert_allclose(
         other(X, MEMORY, memory_attention_mask=memory_allowed), expected, **LAYER

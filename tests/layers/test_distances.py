@@ -37,7 +37,7 @@ def test_a_shifted_sentence_gives_the_same(name, causal):
     randomise(block)
     later = np.concatenate([normal(B, 3, D, seed=5), x], axis=1)
     allowed = np.arange(T + 3)[None] >= 3
-    np.testing.assert_allclose(block(later, allowed)[:, 3:], block(x), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(block(later, mask=allowed)[:, 3:], block(x), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["t5", "sinusoidal"])

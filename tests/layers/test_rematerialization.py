@@ -27,11 +27,11 @@ def arguments(kind):
     """Tensors of a call, and its other arguments."""
     allowed = np.arange(T) < np.array([[T], [T - 4]])  # [B, T]
     if kind == "encoder":
-        return {"x": tf.constant(normal(B, T, D))}, {"attention_mask": tf.constant(allowed)}
+        return {"x": tf.constant(normal(B, T, D))}, {"mask": tf.constant(allowed)}
     memory_allowed = tf.constant(np.arange(S) < np.array([[S - 3], [S]]))
     return (
         {"x": tf.constant(normal(B, T, D)), "memory": tf.constant(normal(B, S, D, seed=1))},
-        {"attention_mask": tf.constant(allowed), "memory_attention_mask": memory_allowed},
+        {"mask": tf.constant(allowed), "memory_mask": memory_allowed},
     )
 
 

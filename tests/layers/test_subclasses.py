@@ -56,7 +56,7 @@ def same_weights(layer, other):
 
 @pytest.mark.slow
 def test_a_decoder_block_that_passes_its_arguments_on(tmp_path):
-    allowed, memory_allowed = random_mask(B, T), random_mask(B, S, seed=1)
+    allowed, memory_allowed = random_mask(B, 1, T), random_mask(B, 1, S, seed=1)
     layer, own = kt.DecoderBlock(H, F, **BLOCK), PassingDecoderBlock(H, F, **BLOCK)
     calls = [
         ((X, MEMORY), {}),

@@ -75,18 +75,17 @@ class DecoderBlock(DecoderCall, Block):
     Call arguments:
         x: Target sequence, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        attention_mask: Boolean mask of the target positions that may be attended to, `[B, T]` or
-            `[B, T, T]`; B and the first T may be 1. With an SSRU, `[B, T]` or `[B, 1, T]`. It is
-            combined with the causal mask, so padding at the end of a target needs no mask.
-        memory_attention_mask: Boolean mask of the memory. `[B, S]` is `True` for positions that are
-            not padding. `[B, T, S]` is `True` where a target position may attend to a memory
-            position; B and T may be 1. `None` allows everything.
+        attention_mask: Boolean `[B, T, T]`, `True` where a target position may attend to another;
+            B and the first T may be 1. With an SSRU, `[B, 1, T]`. It is combined with the causal
+            mask, so padding at the end of a target needs no mask.
+        memory_attention_mask: Boolean `[B, T, S]`, `True` where a target position may attend to a
+            memory position; B and T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
-        mask: Boolean `[B, T]`, combined with `attention_mask`. `None`: the mask that Keras attached
-            to `x`, if any.
-        memory_mask: Boolean `[B, S]`, combined with `memory_attention_mask`. `None`: the mask that
-            Keras attached to `memory`, if any.
+        mask: Boolean `[B, T]`, `True` for positions that are not padding; combined with
+            `attention_mask`. `None`: the mask that Keras attached to `x`, if any.
+        memory_mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with
+            `memory_attention_mask`. `None`: the mask that Keras attached to `memory`, if any.
 
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and the dictionary
@@ -127,8 +126,8 @@ class Decoder(DecoderCall, Stack):
     Call arguments:
         x: Embedded target, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
-        attention_mask: Boolean `[B, T]` or `[B, T, T]`; see `DecoderBlock`.
-        memory_attention_mask: Boolean `[B, S]` or `[B, T, S]`; see `DecoderBlock`.
+        attention_mask: Boolean `[B, T, T]`; see `DecoderBlock`.
+        memory_attention_mask: Boolean `[B, T, S]`; see `DecoderBlock`.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, T]`; see `DecoderBlock`.

@@ -62,9 +62,8 @@ class EncoderBlock(EncoderCall, Block):
 
     Call arguments:
         x: `[B, S, D]`, floating.
-        attention_mask: Boolean mask. `[B, S]` is `True` for positions that are not padding.
-            `[B, S, S]` is `True` where a position (second axis) may attend to another (third axis);
-            B and the first S may be 1. `None` allows everything.
+        attention_mask: Boolean `[B, S, S]`, `True` where a position (second axis) may attend to
+            another (third axis); B and the first S may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`, `True` for positions that are not padding; combined with
@@ -108,7 +107,7 @@ class Encoder(EncoderCall, Stack):
 
     Call arguments:
         x: Embedded source, `[B, S, D]`, floating.
-        attention_mask: Boolean `[B, S]` or `[B, S, S]`; see `EncoderBlock`.
+        attention_mask: Boolean `[B, S, S]`; see `EncoderBlock`.
         return_attention_scores: Whether to also return the attention weights.
         training: Whether dropout is active.
         mask: Boolean `[B, S]`; see `EncoderBlock`.
