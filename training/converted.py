@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Generator
+from typing import Any
 
 from keras_transformer.files import draft_of, remove_stale_drafts, replacing, sync
 from keras_transformer.mixers import CrossAttention
@@ -99,7 +100,7 @@ def settings_of(config, tokenizers, task="translation") -> Settings:
         for name, value in flat.items()
         if name not in special | config.follow and value is not None
     }
-    sections = {
+    sections: dict[str, dict[str, Any]] = {
         "task": {"kind": task},
         "model": {"preset": "base", **fields},
         "data": {"source": "none"},

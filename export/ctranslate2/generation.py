@@ -126,7 +126,7 @@ class CTranslate2Generator(OpenGenerator):
     @functools.cached_property
     def _common(self):
         """Options of CTranslate2 that do not depend on the search."""
-        common = {"return_end_token": True, "return_scores": True}
+        common: dict[str, Any] = {"return_end_token": True, "return_scores": True}
         if self.metadata[ENDS]:
             ends = self.tokenizers.target.eos_id, *self.metadata[ENDS]
             common["end_token"] = [self._target_pieces[token] for token in ends]

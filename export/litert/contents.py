@@ -1,11 +1,12 @@
 """Contents of a .tflite file, as far as they do not depend on the kind of model."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
 import keras_transformer
-from keras_transformer.export.litert.packed import FORMAT, SIGNATURES
+from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, FixedSignature
 from keras_transformer.export.shapes import check_shapes, default_lengths
 
 
@@ -26,7 +27,7 @@ class Contents:
         signatures: List of its `FixedSignature`s.
     """
 
-    signatures = ()
+    signatures: Sequence[FixedSignature] = ()
 
     def __init__(self, pipeline, samples, limits, lengths, batch_sizes, progress):
         self.pipeline, self.samples, self.limits = pipeline, samples, limits

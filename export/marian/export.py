@@ -196,7 +196,7 @@ class _Draft:
         for name, ours in written.items():
             _require_same(folder / name, ours)
         report = self._judge(folder / (INTGEMM if in_int8 else MODEL), vocabularies)
-        metadata = {"origin": self.origin} if self.origin else {}
+        metadata: dict[str, Any] = {"origin": self.origin} if self.origin else {}
         metadata["agreement"] = without_sentences(report)
         minimum = minimum_version(pipeline.model.config)
         if minimum is not None:

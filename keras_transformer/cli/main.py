@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import traceback
+from typing import Any
 
 import click
 
@@ -168,7 +169,7 @@ def average(run, last, output) -> None:
 @greedy_or_beam()
 @CTC
 @SHORTLIST
-def evaluate(runs, source, reference, split, shortlist, **options) -> None:
+def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
     """Evaluate RUN with the metrics of its task.
 
     Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.

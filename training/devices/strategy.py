@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -65,7 +66,7 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
     Raises:
         ValueError: If the name is unknown, `TF_CONFIG` is missing or wrong, or no TPU is found.
     """
-    makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
+    makers: dict[str, Callable[[], Any]] = {
         "default": tf.distribute.get_strategy,
         "mirrored": _mirrored,
         "multi_worker": _multi_worker,

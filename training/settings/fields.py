@@ -67,7 +67,7 @@ class DataSettings(Section):
     """Base of all kinds of `[data]`."""
 
     may_change: ClassVar = ("data_dir", "store")  # when a run resumes
-    columns: ClassVar = ()  # names of the columns of the data
+    columns: ClassVar[tuple[str, ...]] = ()  # names of the columns of the data
 
     store: PathText | None = Field(
         None,

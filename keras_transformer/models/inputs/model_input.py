@@ -1,5 +1,6 @@
 """Base class of the inputs of models."""
 
+import keras
 from keras import ops
 
 from keras_transformer.layers.composite import LayerGroup
@@ -15,7 +16,7 @@ class ModelInput(LayerGroup):
         counts_tokens: Whether inputs have a length in tokens, which can limit that of outputs.
     """
 
-    embeddings = ()
+    embeddings: tuple[keras.Layer, ...] = ()
     dtype = "float32"
     counts_tokens = False
 

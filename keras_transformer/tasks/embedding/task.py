@@ -58,7 +58,7 @@ class EmbeddingTask(Task):
         Raises:
             ValueError: If a line is not UTF-8 or has other columns, or a score is not a number.
         """
-        rows = [line.split("\t") for line in read_lines(source)]
+        rows: list[list[Any]] = [line.split("\t") for line in read_lines(source)]
         width = len(rows[0]) if rows else 2
         for number, row in enumerate(rows, start=1):
             where = f"{source}, line {number}: "

@@ -75,7 +75,8 @@ class Codec(abc.ABC):
     blank = True
     signature: Any = None
     longest: Any = None
-    most = together = None
+    most: int | None = None
+    together: int | None = None
     own_metadata = suffixes = settings = ()
     request_specs = {}
     option_specs = {}

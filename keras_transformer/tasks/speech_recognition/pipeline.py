@@ -174,8 +174,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
 
     def check_samples(self, samples: Sequence[Any]) -> list:
         """Returns the recordings to check an export with, a list; see `SpeechCodec.exported`."""
-        samples = enumerate(super().check_samples(samples), start=1)
-        return [self.codec.exported(one, f"recording {number}") for number, one in samples]
+        numbered = enumerate(super().check_samples(samples), start=1)
+        return [self.codec.exported(one, f"recording {number}") for number, one in numbered]
 
     @property
     def features(self) -> LogMel:

@@ -42,7 +42,7 @@ def log_probabilities(recognizer: Any, recording: Any, transcripts: list) -> np.
 
 def _choices(choices, transcripts):
     """Returns the numbers of the choices with which texts without timestamps were transcribed."""
-    chosen = {"timestamps": False} if "timestamps" in choices.names else {}
+    chosen: dict[str, Any] = {"timestamps": False} if "timestamps" in choices.names else {}
     if choices.languages:
         chosen["language"] = [one.language or None for one in transcripts]
     return choices.rows(len(transcripts), **chosen)

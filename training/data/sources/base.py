@@ -21,7 +21,7 @@ class Source(abc.ABC):
         description: Content and origin of the data, in one line for users.
     """
 
-    splits = SPLITS
+    splits: tuple[str, ...] = SPLITS
     description = ""
 
     @abc.abstractmethod
