@@ -36,6 +36,10 @@ class Contents:
         self.lengths, self.batch_sizes = self._lengths(lengths), list(batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
 
+    def about(self) -> dict[str, Any]:
+        """Returns the metadata of the kind of model."""
+        raise NotImplementedError
+
     @property
     def longest(self) -> int | None:
         """Maximum length of a row of the inputs; `None` if rows have no length."""

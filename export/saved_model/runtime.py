@@ -294,7 +294,7 @@ def newest_version(path) -> pathlib.Path:
     return path / str(known[-1])
 
 
-def pipeline_class_of(path) -> type | None:
+def pipeline_class_of(path) -> Any:
     """Returns the class of the pipeline that a SavedModel was exported from.
 
     Args:
@@ -315,7 +315,8 @@ def _graph_of(path):
     """Returns the graph of a version, or `None` if its file is damaged."""
     try:
         content = (path / SAVED_MODEL).read_bytes()
-        return saved_model_pb2.SavedModel.FromString(content).meta_graphs[0]
+        message: Any = saved_model_pb2
+        return message.SavedModel.FromString(content).meta_graphs[0]
     except (OSError, DecodeError, IndexError):
         return None
 

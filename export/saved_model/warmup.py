@@ -90,7 +90,7 @@ def write_requests(path, model, requests) -> None:
     try:
         with tf.io.TFRecordWriter(str(path)) as writer:
             for request in requests:
-                writer.write(_prediction_log(model, request))
+                writer.write(_prediction_log(model, request))  # ty: ignore[missing-attribute]
     except tf.errors.OpError as error:
         raise OSError(f"{path} cannot be written: {error.message}") from error
 

@@ -139,6 +139,10 @@ class Search:
             beginning = longest if beginning is None else int(beginning.max(initial=0))
         return min(limit + beginning, longest)
 
+    def _run(self, predictor, source, length, options):
+        """Returns the outputs of the loop as a dictionary; see `_outputs`."""
+        raise NotImplementedError
+
     def _outputs(self, predictor, source, length, options):
         """Returns the outputs as a dictionary of the fields of `Found` except `complete`."""
 
@@ -244,7 +248,7 @@ class Limited(GreedySettings, Search):
         return () if self.max_length is None else inputs_of(GreedySettings)
 
     @property
-    def kind(self: Kind) -> Kind:  # noqa: D102
+    def kind(self) -> Any:  # noqa: D102
         return self if self.max_length is None else dataclasses.replace(self, max_length=UNLIMITED)
 
     def values(self, numbers: Tensor) -> list[Any]:  # noqa: D102

@@ -259,6 +259,8 @@ class ConfiguredModel(keras.Model):
 class TokenOutput:
     """Mixin of models with a `NextTokenLogits` head: output weights for losses and searches."""
 
+    parts: Parts
+
     @property
     def output_weights(self) -> Any:
         """The `OutputWeights`."""

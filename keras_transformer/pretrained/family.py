@@ -48,6 +48,7 @@ class Family(abc.ABC):
     """
 
     name = model_type = reader = task = base = ""
+    model_class: Any
     ignored = ()
 
     def __init__(self, folder):

@@ -109,7 +109,7 @@ class TextEncoder(Family):
         return self._kind.task
 
     @property
-    def model_class(self) -> type[Any]:
+    def model_class(self) -> type[Any]:  # ty: ignore[incompatible-property-override]
         """Class of the model with the head."""
         return self._kind.model_class
 

@@ -39,10 +39,18 @@ class Pipeline(Answering, tf.Module):
         has_source: Whether the model generates answers for a source, to which it attends.
     """
 
-    model_class = None
+    model_class: Any = None
     request = ("sentences",)
     output = ""
     has_source = False
+
+    def check_samples(self, samples: Sequence[Any]) -> list:
+        """Returns the inputs to check an export with as a list.
+
+        Raises:
+            TypeError, ValueError: If they are not inputs of the task.
+        """
+        raise NotImplementedError
 
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
         require_tensorflow("pipelines and exports")

@@ -50,6 +50,8 @@ class Store:
         ValueError: If the folder has no manifest, or the manifest cannot be read.
     """
 
+    temporary: Any = None  # a temporary folder, which is removed with the store
+
     def __init__(self, folder, fields):
         self.folder, self.fields = Path(folder), fields
         self._arrays = {}  # mapped files that have been read, by column and kind
@@ -167,7 +169,7 @@ class Stores:
     """
 
     folder: Path | None = None
-    console: object = None
+    console: Any = None
     shared: bool = False
 
     def take(
@@ -291,7 +293,7 @@ def _temporary(writer, make, fields):
     writer.write(path / "store", path / "part", *make())
     writer.remove(path / "part")
     store = Store(path / "store", fields)
-    store.temporary = folder  # removed when the store is garbage-collected
+    store.temporary = folder
     return store
 
 

@@ -69,6 +69,9 @@ class DataSettings(Section):
     may_change: ClassVar = ("data_dir", "store")  # when a run resumes
     columns: ClassVar[tuple[str, ...]] = ()  # names of the columns of the data
 
+    if TYPE_CHECKING:
+        source: str  # a `Literal` in each kind
+
     store: PathText | None = Field(
         None,
         description="Folder for the encoded examples, which several runs may share. Default: "

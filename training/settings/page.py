@@ -4,6 +4,7 @@ import difflib
 import functools
 import inspect
 import textwrap
+from typing import Any
 
 import tomlkit
 
@@ -50,7 +51,8 @@ def tables(section=None) -> list[Table]:
             ]
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
-            for key, inner in field.annotation.model_fields.items():
+            section_class: Any = field.annotation
+            for key, inner in section_class.model_fields.items():
                 if (nested := section_in(inner.annotation)) is not None:
                     every.append(_table(f"{name}.{key}", nested, f"[{name}.{key}]"))
     if section is None:

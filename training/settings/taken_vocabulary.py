@@ -61,7 +61,8 @@ def describe(places, load) -> dict[str, Any]:
             f"a vocabulary of {tokenizers.source.title}, which can only be used with its weights: "
             "see `model.start_from`."
         )
-    proto = read_model(tokenizers.source.model)
+    tokenizer: Any = tokenizers.source
+    proto = read_model(tokenizer.model)
     kind, spec = type_of(proto), proto.trainer_spec
     if kind not in ("bpe", "unigram"):
         raise ValueError(

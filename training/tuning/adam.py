@@ -1,10 +1,14 @@
 """Adam as one operation for each variable."""
 
+from typing import TYPE_CHECKING
+
 import keras
 import tensorflow as tf
 
+_Base = keras.optimizers.Adam if TYPE_CHECKING else object
 
-class FusedUpdates:
+
+class FusedUpdates(_Base):
     """Mixin of Keras's Adam that updates a variable and both its moments in one pass.
 
     Keras composes the same update of a dozen operations, each of which reads or writes the whole

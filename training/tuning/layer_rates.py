@@ -1,6 +1,12 @@
 """Layer-wise decay of the learning rate: layers far from the head change less."""
 
+from typing import TYPE_CHECKING
+
+import keras
+
 from keras_transformer.training.tuning.adam import Adam, AdamW
+
+_Base = keras.optimizers.Adam if TYPE_CHECKING else object
 
 # One layer above the blocks; the head, and the norm at the end of a stack.
 TOP = 0
@@ -35,7 +41,7 @@ def _add(result, variables, distance):
         result.setdefault(id(variable), distance)
 
 
-class LayerRates:
+class LayerRates(_Base):
     """Mixin of Keras optimizers that multiplies the learning rate by a factor for each variable.
 
     As in PyTorch's groups of parameters, with which BEiT is trained, the factor also multiplies the

@@ -82,7 +82,7 @@ class SinglePass(PassAnswering, Pipeline):
         """
         return None
 
-    def difference(self, other: "Pipeline") -> str | None:  # noqa: D102
+    def difference(self, other: Any) -> str | None:  # noqa: D102
         return super().difference(other) or metadata_difference(self.codec, other.codec)
 
     def check_models(self) -> None:

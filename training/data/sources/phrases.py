@@ -16,6 +16,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 from babel import dates, lists, numbers, units
 
@@ -269,7 +270,8 @@ class PhraseBook:
 
 @functools.cache
 def _date_and_time_pattern(length, locale):
-    return dates.get_datetime_format(length, locale=locale).replace("'", "")
+    pattern: Any = dates.get_datetime_format(length, locale=locale)  # a string
+    return pattern.replace("'", "")
 
 
 @functools.cache

@@ -2,8 +2,7 @@
 
 import re
 import unicodedata
-
-import numpy as np
+from typing import Any, TypeVar
 
 # Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese.
 UNSPACED = (
@@ -11,17 +10,18 @@ UNSPACED = (
     "\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
 WORD = re.compile(rf" ?(?:[{UNSPACED}]|[^ {UNSPACED}]+)")
+Word = TypeVar("Word", bound=str)
 MATCH, ERROR = 2, -1  # scores of two equal words, and of a replaced, additional or missing one
 
 
-def split(samples: np.ndarray, length: int, overlap: int) -> list[np.ndarray]:
+def split(samples: Any, length: int, overlap: int) -> list[Any]:
     """Splits a recording into windows of equal length.
 
     The last window ends with the recording, so that it overlaps the one before it by more than
     `overlap`, unless the lengths fit. A recording that is not longer than a window is one window.
 
     Args:
-        samples: Samples `[N]`.
+        samples: Samples `[N]`, or another sequence, such as their numbers.
         length: Length of a window, in samples.
         overlap: Number of samples that two neighbouring windows share, below `length`.
 
@@ -62,7 +62,7 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-def merge(transcripts: list[list[str]]) -> list[str]:
+def merge(transcripts: list[list[Word]]) -> list[Word]:
     """Joins the words of overlapping windows, so that no word is lost or repeated.
 
     The end of one transcript and the beginning of the next describe the same sound. They are
