@@ -5,6 +5,7 @@ A command imports TensorFlow only when it runs, so that `--help` answers at once
 
 import contextlib
 import functools
+import gc
 import importlib
 import math
 import os
@@ -311,9 +312,27 @@ def _start_tensorflow():
     if level == 0:
         return
     end_silently()
-    with filtered_log(functools.partial(lines_of_level, level=level)):
+    with filtered_log(functools.partial(lines_of_level, level=level)), importing_quickly():
         importlib.import_module("keras_transformer.models.transformer")  # registers the layers
         importlib.import_module("tensorflow").config.list_physical_devices()
+
+
+@contextlib.contextmanager
+def importing_quickly() -> Generator[None]:
+    """Leaves modules that the block imports out of the search for garbage, now and later.
+
+    The search takes a fifth of the time of importing TensorFlow and finds 2 MB of garbage. Among
+    the imported objects, each later one would take 0.2 seconds.
+    """
+    if "tensorflow" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def lines_of_level(log, level) -> bytes:

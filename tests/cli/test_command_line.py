@@ -1,5 +1,6 @@
 """The command line as a user sees it: help, mistakes, and one line for each mistake."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from support import small_config
 import keras_transformer
 from keras_transformer import Beam, Greedy
 from keras_transformer.cli import command
-from keras_transformer.cli.command import lines_of_level
+from keras_transformer.cli.command import importing_quickly, lines_of_level
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.places import check_folder
 from keras_transformer.export.saved_model import runtime
@@ -52,6 +53,20 @@ LOG = (
 def test_a_log_level_shows_messages_of_that_severity(level, shown):
     lines = LOG.splitlines(keepends=True)
     assert lines_of_level(LOG, level) == b"".join(lines[number] for number in shown)
+
+
+@pytest.mark.parametrize("imported", [False, True], ids=["a command", "a program"])
+def test_garbage_is_searched_for_again_after_an_import(imported, monkeypatch):
+    """Only a command, which imports TensorFlow itself, leaves its modules out of the search."""
+    frozen = []
+    monkeypatch.setattr("gc.freeze", lambda: frozen.append(gc.isenabled()))
+    if not imported:
+        monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    assert gc.isenabled()
+    with pytest.raises(ImportError), importing_quickly():
+        searched = gc.isenabled()
+        raise ImportError
+    assert gc.isenabled() and searched == imported and frozen == ([] if imported else [False])
 
 
 @pytest.mark.parametrize(
