@@ -156,8 +156,13 @@ def owner(module):
     return "keras_transformer"
 
 
+@functools.cache
 def modules(path):
-    """Yields the files of this package that a file imports, relative to the root."""
+    """Returns the files of this package that a file imports, relative to the root."""
+    return tuple(_modules(path))
+
+
+def _modules(path):
     for name in imports(path):
         parts = name.split(".")
         if parts[0] != "keras_transformer":
@@ -186,8 +191,13 @@ def test_imports_point_one_way():
 REFERENCES = {"keras_transformer/tasks": "training", "keras_transformer/opening/forms.py": "export"}
 
 
+@functools.cache
 def references(path):
-    """Yields the strings of a file that name a module of this package, or something in one."""
+    """Returns the strings of a file that name a module of this package, or something in one."""
+    return tuple(_references(path))
+
+
+def _references(path):
     for node in ast.walk(tree_of(path)):
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and re.fullmatch(r"keras_transformer(\.\w+)+(:\w+)?", text):
@@ -281,6 +291,25 @@ def test_tasks_are_known_to_nobody_but_themselves():
             continue
         for used in {*modules(path), *referenced(path)}:
             assert task_of(used) in (None, task_of(file)), f"{file}: {used}"
+
+
+# Files of one task outside of its folder: kinds of a value or of a field, in the packages of these.
+KINDS_OF_ONE_TASK = {
+    "keras_transformer/fields/labels.py": "token_classification",
+    "keras_transformer/positions/grid.py": "image_classification",
+}
+
+
+def test_what_one_task_uses_is_in_its_folder():
+    users = {}
+    for path in sources():
+        file = path.relative_to(ROOT)
+        for used in {*modules(path), *referenced(path)}:
+            if file.name != "__init__.py" and not task_of(used):
+                users.setdefault(str(used), set()).add(task_of(file))
+    tasks = {used: owners for used, owners in users.items() if len(owners) == 1}
+    owned = {used: owner for used, (owner,) in tasks.items() if owner}
+    assert owned == KINDS_OF_ONE_TASK, "move it into the folder of the task"
 
 
 def at_import(path):
