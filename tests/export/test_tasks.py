@@ -248,8 +248,8 @@ def test_a_request_of_wrong_ids_is_an_error(classifier_files):
 def test_a_classifier_with_different_answers_is_not_kept(classifier, tmp_path, monkeypatch):
     before = classifier.model.get_weights()
 
-    def disturbed(self, texts, batch_size=64):
-        results = genuine(self, texts, batch_size)
+    def disturbed(self, texts, *arguments, **options):
+        results = genuine(self, texts, *arguments, **options)
         classifier.model.set_weights([weight * 0.9 for weight in before])
         return results
 

@@ -100,7 +100,8 @@ def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, t
     answer = SessionModel(report["path"]).run("serving_default", sentences=texts)
     assert [text.decode() for text in answer["summary"]] == summarizer(texts, Beam(3))
     readme = (pathlib.Path(report["path"]) / "README.md").read_text()
-    assert "Summarises texts, with its tokenizer" in readme and "translation" not in answer
+    assert "Summarises texts, with tokenizer and search in the graph" in readme
+    assert "translation" not in answer
     report = export_litert(summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
