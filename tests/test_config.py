@@ -438,3 +438,22 @@ def test_no_option_of_a_model_or_a_search_is_declared_twice():
 
 def all_subclasses(base):
     return {*base.__subclasses__()}.union(*map(all_subclasses, base.__subclasses__()))
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (LanguageModelConfig, {"decoder": "ssru"}, r"`decoder` must be a `StackConfig` or a dictio"
+         r"nary of its options, such as \{'num_layers': 6\}. Received: decoder='ssru'."),
+        (ClassifierConfig, {"encoder": "ssru"}, "`encoder` must be a .*: encoder='ssru'."),
+        (TransformerConfig, {"encoder": "ssru"}, "`encoder` must be a .*: encoder='ssru'."),
+        (TransformerConfig, {"decoder": 3}, "`decoder` must be a `StackConfig`, a dictionary of "
+         "its options or a string, its `mixer`. Received: decoder=3."),
+        (TransformerConfig, {"head": "x"}, r"`head` must be a `TargetHead` or a dictionary of its "
+         r"options, such as \{'tie': 'all'\}. Received: head='x'."),
+    ],
+)  # fmt: skip
+def test_a_part_is_a_configuration_or_a_dictionary(make, options, message):
+    for build in (make, lambda **given: make.preset("tiny", **given)):
+        with pytest.raises(TypeError, match=message):
+            build(**options)

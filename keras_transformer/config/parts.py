@@ -170,6 +170,7 @@ def parameters(description, aliases) -> list[inspect.Parameter]:
 
 def effective_options(description, given) -> set[str]:
     """Returns the names of the flat options that have an effect, given the options of parts."""
+    _check_given(description, given)
     bases = {
         name: part.resolved(*part.begin(given.get(name)), given)
         for name, part in description.items()
@@ -187,8 +188,10 @@ def distribute(description, aliases, values, owner) -> dict[str, Any]:
         owner: Name of the class of the configuration.
 
     Raises:
+        TypeError: If a part is neither a configuration nor a dictionary.
         ValueError: If an option is unknown or has no effect.
     """
+    _check_given(description, values)
     given = {name: values[name] for name in PARTS if values.get(name) is not None}
     flat = {key: values[key] for key in values if key not in (*PARTS, *aliases)}
     begun = {name: part.begin(given.get(name)) for name, part in description.items()}
@@ -228,6 +231,24 @@ def check_description(description, owner) -> None:
             other = owners.setdefault(key, name)
             if other != name and not {other, name} <= {*STACKS}:
                 raise TypeError(f"{owner}: `{key}` is an option of both `{other}` and `{name}`.")
+
+
+def _check_given(description, values):
+    """Raises `TypeError` for a part that is neither a configuration nor a dictionary."""
+    for name, part in description.items():
+        value = part.begin(values.get(name))[0]
+        if isinstance(value, PartConfig):
+            continue
+        whole, options = type(part.default).__name__, {**part.default.to_flat()}
+        example = next(key for key in part.options() if key in options)
+        table = "a dictionary of its options"
+        raise TypeError(
+            f"`{name}` must be a `{whole}`, {table} or a string, its `{part.kind}`. "
+            f"Received: {name}={value!r}."
+            if part.kind
+            else f"`{name}` must be a `{whole}` or {table}, such as "
+            f"{ {example: options[example]} }. Received: {name}={value!r}."
+        )
 
 
 def _refuse_without_effect(description, begun, flat, owner):

@@ -1,6 +1,5 @@
 """Reading and writing of training configurations in TOML, with an error of one line."""
 
-import difflib
 import functools
 import os
 import re
@@ -11,11 +10,8 @@ import pydantic
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
-from keras_transformer.plugins import REMEDY
-from keras_transformer.tasks import TASKS
-from keras_transformer.training.settings.fields import section_in
+from keras_transformer.training.settings.explanations import did_you_mean, explain, listed
 from keras_transformer.training.settings.inheritance import inherit
-from keras_transformer.training.settings.model_sections import model_settings
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.taken_vocabulary import fill_in
@@ -49,6 +45,7 @@ def load_settings(
     """
     path = _find(path)
     values = _resolve_paths(_parse(path), path, path.parent)
+    overrides = list(overrides)
     for override in overrides:
         _override(values, override)
     _refuse_undecoded(values, path)
@@ -59,16 +56,16 @@ def load_settings(
         raise  # the message names the file of the other run
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
-    return make_settings(values, path, like)
+    return make_settings(values, path, overrides, like)
 
 
-def make_settings(values, where, like=None) -> Settings:
+def make_settings(values, where, overrides=(), like=None) -> Settings:
     """Returns the `Settings` in nested dictionaries.
 
     Args:
         values: The dictionaries, with absolute paths.
         where: Beginning of an error, such as the path of a file.
-        like: See `load_settings`.
+        overrides, like: See `load_settings`.
 
     Raises:
         SettingsError: See `load_settings`.
@@ -76,7 +73,7 @@ def make_settings(values, where, like=None) -> Settings:
     try:
         return Settings.model_validate(values, context=like)
     except pydantic.ValidationError as error:
-        raise SettingsError(f"{where}: {_explain(_first(error.errors()), values)}") from None
+        raise SettingsError(explain(error.errors(), values, where, overrides)) from None
 
 
 def save_settings(settings: Settings, path: str | os.PathLike) -> None:
@@ -125,8 +122,8 @@ def _find(path):
             f"{path}: is a folder; name a configuration file in it, such as config.toml."
         )
     raise SettingsError(
-        f"{path}: no such configuration file{_did_you_mean(path, [*names, *beside])} "
-        f"Configurations that come with the package: {_list(names)}."
+        f"{path}: no such configuration file{did_you_mean(path, [*names, *beside])} "
+        f"Configurations that come with the package: {listed(names)}."
     )
 
 
@@ -244,87 +241,3 @@ def _path_keys(kinds):
                 ):
                     keys.setdefault(name, set()).add(key)
     return keys
-
-
-def _first(errors):
-    """Returns the error to report.
-
-    An error in the task comes first, because the task determines the keys of the model; then an
-    unknown key, which may be the misspelt name of a missing one.
-    """
-    return min(
-        errors,
-        key=lambda error: (error["loc"][:1] != ("task",), error["type"] != "extra_forbidden"),
-    )
-
-
-def _explain(error, values):
-    """Returns an error of pydantic in one line: the key, the mistake and what would be valid."""
-    section, *rest = error["loc"] or ("",)
-    if section == "data" and rest:
-        rest = rest[1:]  # without the kind of data, which pydantic inserts
-    if error["type"] == "union_tag_invalid":
-        source = error["ctx"]["tag"]
-        near = _did_you_mean(source, data_kinds())
-        return (
-            f"data.source must be one of {_list(data_kinds())}{near} Received: {source!r}. "
-            f"For data of another package, {REMEDY}."
-        )
-    if error["type"] == "union_tag_not_found" and isinstance(error["input"], dict):
-        return f"data.source is missing: it must be one of {_list(data_kinds())}."
-    message = re.sub(r"^(Value error, |Input )", "", error["msg"]).replace("should be", "must be")
-    message = message.replace("\n", " ")
-    if section == "data" and error["type"] == "missing" and not rest:
-        return (
-            "[data] is missing, which describes the data to train on; its source must be one of "
-            f"{_list(data_kinds())}."
-        )
-    if not rest:
-        return _explain_section(error, section, message)
-    key = ".".join([section, *map(str, rest)])
-    fields = _fields(section, values)
-    if len(rest) > 1 and (table := section_in(fields[rest[0]].annotation)) is not None:
-        fields = table.model_fields
-    valid = list(fields)
-    if error["type"] == "extra_forbidden":
-        of = f" of a model for {_kind(values)}" if section == "model" else ""
-        near = _did_you_mean(rest[-1], valid)
-        return f"{key} is not a setting{of}{near} Valid keys: {_list(valid)}."
-    if error["type"] == "missing":
-        meaning = fields[rest[-1]].description.rstrip(".")
-        return f"{key} is missing: {meaning}. Keys of [{section}]: {_list(valid)}."
-    return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
-
-
-def _explain_section(error, section, message):
-    sections = list(Settings.model_fields)
-    if error["type"] == "extra_forbidden":
-        return (
-            f"[{section}] is not a section{_did_you_mean(section, sections)} "
-            f"Valid sections: {_list(sections)}."
-        )
-    if error["type"] in ("model_type", "model_attributes_type", "union_tag_not_found"):
-        return f"{section} must be a section, [{section}]. Received: {error['input']!r}."
-    return f"[{section}] {message}" if section else message
-
-
-def _fields(section, values):
-    if section == "data":
-        return data_kinds()[values["data"]["source"]].model_fields
-    model = Settings.model_fields[section].annotation
-    if section == "model":
-        model = model_settings(TASKS[_kind(values)].config_class)
-    return model.model_fields
-
-
-def _kind(values):
-    return values.get("task", {}).get("kind", "translation")
-
-
-def _did_you_mean(word, valid):
-    close = difflib.get_close_matches(str(word), valid, n=1)
-    return f"; did you mean {close[0]}?" if close else "."
-
-
-def _list(names):
-    return ", ".join(names)
