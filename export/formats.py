@@ -85,7 +85,7 @@ class Format:
     needs_source: bool = False
     quantizations: tuple = ("none",)
     calibrated: str = ""
-    beams: Beams | None = None
+    beams: Any = None  # `Beams`
     opened_with: tuple = ()
     refusal: str = ""
 

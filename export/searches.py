@@ -91,6 +91,7 @@ class RequestedSearch(ModelSearch):
         tf.TensorSpec([None], tf.int32, name="max_length"),
     )
     inputs = (SOURCE, *settings)
+    search: Any
 
     def __call__(self, source, beam_size, length_penalty, max_length) -> dict[str, Any]:
         search = self.requested(length_penalty, max_length)

@@ -93,7 +93,7 @@ class Session:
         self.history = History(run.history if workers.is_chief else None, columns)
         self.start, self.check = start, check
         self.update, self.seconds = 0, 0.0
-        self.logs = None
+        self.logs: Any = None
         self.validation, self.validated = None, 0  # results of the last validation, and its update
         self.first_loss = None  # of the first update
         self.lineage = None  # the run whose weights this one started from

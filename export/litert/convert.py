@@ -7,6 +7,7 @@ import pathlib
 import re
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -39,7 +40,7 @@ MANY = 8
 ROWS = {"int8": kernels.Int8Rows, "int8_static": kernels.Int8Rows, "int4": Int4Rows}
 
 
-def convert(pipeline, signatures, quantize, ranges=None, strings=None, beam=None) -> bytes:
+def convert(pipeline, signatures, quantize, ranges=None, strings: Any = None, beam=None) -> bytes:
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,8 @@ class _Merger:
     """
 
     def __init__(self):
-        self.model, self.constants = None, {}
+        self.model: Any = None
+        self.constants = {}
         self._buffers, self._codes = {}, {}
 
     def add(self, model, constants):

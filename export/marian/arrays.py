@@ -70,7 +70,8 @@ def check_run(config, tokenizers, quantize="none", origin=None) -> None:
     Raises:
         ExportError: If it cannot. The message names the field of the configuration.
     """
-    if unexpressed(config) is not None and (origin or {}).get("format") == "opus-mt":
+    origin = origin or {}
+    if unexpressed(config) is not None and origin.get("format") == "opus-mt":
         raise ExportError(
             f"Marian cannot express {origin.get('name') or 'this model'}, a Marian model in "
             "Hugging Face's format: that format differs from Marian's own in the first input of "

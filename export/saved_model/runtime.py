@@ -363,7 +363,7 @@ def _damaged_file(path):
     if _graph_of(path) is None:
         return path / SAVED_MODEL
     try:
-        reader = tf.train.load_checkpoint(str(prefix)) if shards else None
+        reader: Any = tf.train.load_checkpoint(str(prefix)) if shards else None
     except Exception:
         return prefix.with_suffix(".index")
     try:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from typing import Any
 
 import click
 
@@ -106,7 +107,7 @@ def _check_paths(pipeline, file, lines):
     """Raises a `ValueError` unless every line of a file is a path, where inputs are files."""
     from keras_transformer.export.parity import shortened
 
-    codec = getattr(pipeline, "codec_class", None)
+    codec: Any = getattr(pipeline, "codec_class", None)
     if file is None or not getattr(codec, "suffixes", ()):
         return
     for number, line in enumerate(lines, start=1):

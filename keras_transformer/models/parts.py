@@ -59,9 +59,10 @@ class Parts:
             name: One of `PARTS`.
         """
         part = getattr(self, name)
-        output = getattr(part, "weights", None)  # the output weights of a head
+        output: Any = getattr(part, "weights", None)  # the output weights of a head
         if getattr(output, "is_tied", False):  # of the embedding it uses only the table
-            return [*self.weights(name).values(), output.layer.table]
+            weights = self.weights(name) or {}
+            return [*weights.values(), output.layer.table]
         return [] if part is None else [*_weights(part, set()).values()]
 
     def _earlier(self, name):

@@ -101,7 +101,8 @@ class TextEncoder(Family):
     cut = pad = 0
     words = "embeddings.word_embeddings.weight"
     pair_layout = "bert"
-    mask_head = mask_activation = None
+    mask_head: Any = None
+    mask_activation: Any = None
 
     @property
     def task(self) -> str:

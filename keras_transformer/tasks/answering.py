@@ -30,7 +30,7 @@ class Answering:
     task: str = ""
     generates = False
     search: Any = None
-    tokenizers = None
+    tokenizers: Any = None
     max_length: Any = None
 
     @property

@@ -55,7 +55,7 @@ class Pipeline(Answering, tf.Module):
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
         require_tensorflow("pipelines and exports")
         super().__init__(name=type(self).__name__.lower())
-        models = tuple(model) if isinstance(model, (list, tuple)) else (model,)
+        models: tuple[Any, ...] = tuple(model) if isinstance(model, (list, tuple)) else (model,)
         for one in models or [model]:
             if getattr(one, "config_class", None) is not self.model_class.config_class:
                 raise TypeError(
@@ -246,7 +246,7 @@ class TextPipeline(Pipeline):
         raise NotImplementedError
 
     @property
-    def tokenizers(self) -> Tokenizers:
+    def tokenizers(self) -> Tokenizers:  # ty: ignore[incompatible-property-override]
         """The `Tokenizers` of inputs and outputs."""
         return Tokenizers(self.source_tokenizer, self.target_tokenizer)
 

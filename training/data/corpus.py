@@ -57,7 +57,7 @@ class Corpus:
         self._ragged = [name for name, field in training.fields.items() if field.is_ragged]
         self.tokens = tuple(sum(groups["tokens"][name]) for name in self._ragged)
         self.is_weighted = any(weight != 1 for weight in groups["weight"])
-        self._weighted = None
+        self._weighted: Any = None
         if self.is_weighted:
             self._weighted = WeightedEpochs(groups["length"], groups["weight"], groups["count"])
         self.drawn_size = self._weighted.size if self.is_weighted else self.size

@@ -21,7 +21,7 @@ class Workers:
     def __init__(self, strategy):
         self.strategy = strategy
         several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-        resolver = strategy.cluster_resolver if several else None
+        resolver: Any = strategy.cluster_resolver if several else None
         self.count = len(resolver.cluster_spec().as_dict().get("worker", [0])) if resolver else 1
         self.is_chief = self.count == 1 or resolver.task_id == 0
         self._gather = tf.function(self._gather_in_graph, autograph=False)

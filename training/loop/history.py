@@ -3,6 +3,7 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.files import write_text
 
@@ -41,7 +42,7 @@ class History:
     """
 
     def __init__(self, path, columns):
-        self.path = None if path is None else Path(path)
+        self.path: Any = None if path is None else Path(path)
         self.columns = tuple(columns)
         self.rows = []  # dictionaries of `update` and the metrics that were measured
         self._written = 0

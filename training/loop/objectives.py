@@ -1,5 +1,7 @@
 """Objectives: training losses, with the metrics of their validations."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -62,7 +64,7 @@ class ProjectedObjective:
         consistency=None,
         cutoff=None,
         distillation_weight=DISTILLATION_WEIGHT,
-        ctc=None,
+        ctc: Any = None,
     ):
         self.model, self.loss, self.weigh = model, loss, weigh
         self.ctc = ctc

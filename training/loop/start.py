@@ -37,7 +37,8 @@ class Start:
         # Read although `settings` may be derived from them: since then the run may have changed.
         sections = other.read_settings()
         self.task = sections.get("task", {}).get("kind")
-        self.model, self.tokenizers = other.load(model_class, self.task)
+        loaded: Any = other.load(model_class, self.task)
+        self.model, self.tokenizers = loaded
         vocabulary = sections.get("vocabulary", {})
         theirs = {key: vocabulary[key] for key in KEYS if key in vocabulary}
         if task.texts and not task.has_two_sides:

@@ -3,6 +3,7 @@
 import difflib
 import re
 from pathlib import Path
+from typing import Any
 
 from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
@@ -113,7 +114,7 @@ def _explain(error, values):
         near = did_you_mean(rest[-1], valid)
         return f"{key} is not a setting{of}{near} Valid keys: {listed(valid)}."
     if error["type"] == "missing":
-        meaning = fields[rest[-1]].description.rstrip(".")
+        meaning = str(fields[rest[-1]].description).rstrip(".")
         return f"{key} is missing: {meaning}. Keys of [{section}]: {listed(valid)}."
     return f"{key} {message.rstrip('.')}. Received: {error['input']!r}."
 
@@ -133,7 +134,7 @@ def _explain_section(error, section, message):
 def _fields(section, values):
     if section == "data":
         return data_kinds()[values["data"]["source"]].model_fields
-    model = Settings.model_fields[section].annotation
+    model: Any = Settings.model_fields[section].annotation
     if section == "model":
         model = model_settings(TASKS[_kind(values)].config_class)
     return model.model_fields

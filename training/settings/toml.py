@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pydantic
 import tomlkit
@@ -234,7 +235,8 @@ def _path_keys(kinds):
     """
     keys = {}
     for name, field in Settings.model_fields.items():
-        for model in kinds if name == "data" else (field.annotation,):
+        sections: Any = kinds if name == "data" else (field.annotation,)
+        for model in sections:
             for key, kind in model.model_json_schema()["properties"].items():
                 if any(
                     variant.get("format") == "path" for variant in (kind, *kind.get("anyOf", ()))

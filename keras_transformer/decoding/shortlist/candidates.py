@@ -49,7 +49,7 @@ class Lists:
         # Outside of any graph being traced, so that all graphs share one copy.
         with tf.init_scope():
             self._offsets = tf.constant(shortlist.offsets, tf.int32)  # [V + 1]
-            self._ids = tf.constant(np.append(shortlist.ids, self.front[0]), tf.int32)
+            self._ids: typing.Any = tf.constant(np.append(shortlist.ids, self.front[0]), tf.int32)
 
     def most(self, source_shape, prefix_length=0) -> int | None:
         """Returns the maximum number of candidates of a batch; `None` if its shape is unknown."""

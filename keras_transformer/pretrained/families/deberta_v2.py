@@ -61,7 +61,7 @@ class DebertaV2(BertEncoder):
     }
 
     @property
-    def mask_head(self) -> MaskHead:
+    def mask_head(self) -> MaskHead:  # ty: ignore[incompatible-property-override]
         """The older head for masked tokens, or the one with `"legacy": false`."""
         return MASK_HEADS[self.settings.flag("legacy", True)]
 

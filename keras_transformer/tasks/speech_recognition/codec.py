@@ -51,7 +51,7 @@ class SpeechCodec(Codec):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
         self.tokenizer, self.max_length = self.tokenizers.target, max_length
         self.choices = self.choices if choices is None else choices
-        self.silence = silence
+        self.silence: Any = silence
         self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
         self.together = self.most if speech.pad_to_max_seconds else None
