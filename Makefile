@@ -49,7 +49,7 @@ $(READY): pyproject.toml
 	"Python 3.11 to 3.13 is needed; this is %s. Choose one: make PYTHON=python3.12" % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
+	PYTHONWARNINGS="ignore:Editable installation" $(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
 	@touch $@
 
 demo: $(READY)

@@ -5,9 +5,11 @@ import pathlib
 import re
 import shlex
 
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 MARIAN_SUFFIXES = (".npz", ".bin")
 RUNS = "runs"  # the documentation's folder of runs; not the owner of a repository
+WRITTEN = " `keras-transformer train`, `convert` and `export` write such models."
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -32,12 +34,22 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
             return " It is a run: open it with `from_run`."
         return ""
     if repository_name(path) is None:
-        return ""
+        if conversion or path.exists() or not NAME.fullmatch(os.fspath(path)):
+            return ""
+        return f" To download a checkpoint from Hugging Face's hub, name its owner: OWNER/{path}."
     then = f", and {convert.format('hf', quoted(path.name))}" if conversion else "."
     return (
         " If it is the name of a Hugging Face repository, "
         f"`hf download {path} --local-dir {path.name}` downloads it{then}"
     )
+
+
+def is_export(path: str | os.PathLike) -> bool:
+    """Returns whether the names of files are those of a SavedModel, LiteRT or CTranslate2."""
+    path = pathlib.Path(path)
+    files = ["saved_model.pb"], ["model.bin", "config.json"]
+    found = any(all((path / name).is_file() for name in names) for names in files)
+    return found or (path.is_file() and path.suffix == ".tflite")
 
 
 def quoted(path: str | os.PathLike) -> str:

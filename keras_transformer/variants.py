@@ -7,7 +7,7 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
 
 from keras_transformer.arguments import documented
 from keras_transformer.checks import check_fields, is_integer
@@ -41,12 +41,14 @@ class Variant:
         package: Package whose modules define the kinds of this library. Empty: kinds are defined
             where the base class is.
         default_kind: Kind of a table without `kind`. Empty: a table must name it.
+        taken_by: Name of a class that takes the option, for errors.
     """
 
     option: ClassVar[str]
     kind: ClassVar[str]
     package: ClassVar[str] = ""
     default_kind: ClassVar[str] = ""
+    taken_by: ClassVar[str] = "EncoderBlock"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -129,6 +131,13 @@ class Variant:
     def __hash__(self) -> int:
         return hash((type(self), json.dumps(_compared(self), sort_keys=True, default=repr)))
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuses a call, as of a layer."""
+        raise TypeError(
+            f"{self!r} is a value, not a layer, and cannot be called: pass it as the option "
+            f"`{self.option}`, for example to `{self.taken_by}`."
+        )
+
     def __repr__(self) -> str:
         arguments = ", ".join(f"{key}={value!r}" for key, value in given_options(self).items())
         return f"{type(self).__name__}({arguments})"
@@ -165,9 +174,16 @@ def kind_of(value: Variant, name: str | None = None) -> str:
         name: Name of the argument, for errors. `None`: that of the option.
 
     Raises:
+        TypeError: If its class has no hash.
         ValueError: If its class has no `kind` of its own, so that a saved model could not be
             loaded.
     """
+    if type(value).__hash__ is None:
+        raise TypeError(
+            f"`{name or value.option}` must have a hash: decorate the class "
+            f"{type(value).__qualname__} with `@keras_transformer.variants.declared` or "
+            f"`@dataclasses.dataclass(frozen=True)`. Received: {value!r}."
+        )
     if KIND not in vars(type(value)):
         raise ValueError(
             f"`{name or value.option}` must be of a class with a `kind` of its own, so that a "

@@ -3,6 +3,7 @@
 import pytest
 
 from keras_transformer import from_pretrained
+from keras_transformer import open as open_model
 from keras_transformer.checkpoint_hints import hint
 from keras_transformer.pipelines import Run
 from keras_transformer.pretrained import hub
@@ -34,6 +35,37 @@ def test_the_hint_for_a_repository_name_is_to_download_it(tmp_path, monkeypatch)
         assert hint(path) == "", path
     (tmp_path / "Helsinki-NLP").mkdir()
     assert hint(NAME) == ""
+
+
+def test_a_name_of_the_hub_without_its_owner(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = (
+        "There is no such folder. To download .* hub, name its owner: OWNER/bert-base-uncased\\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        from_pretrained("bert-base-uncased")
+    with pytest.raises(ValueError, match=r"There is no such folder\.$"):
+        from_pretrained("a/b/bert-base-uncased")
+
+
+def test_a_path_without_a_model_gets_the_commands_that_write_one(tmp_path):
+    message = (
+        "does not exist: MODEL is a run or an export. `keras-transformer train`, `convert` and"
+    )
+    with pytest.raises(ValueError, match=message):
+        open_model(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "names", [["a.tflite"], ["a/saved_model.pb"], ["a/model.bin", "a/config.json"]]
+)
+def test_an_export_in_place_of_a_run(names, tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in names:
+        (tmp_path / name).touch()
+    path = tmp_path / ("a.tflite" if names == ["a.tflite"] else "a")
+    with pytest.raises(ValueError, match="not a finished run: .* It is an export, which `keras-"):
+        Run(path).load_model()
 
 
 def test_a_marian_file_and_a_run_are_distinguished(tmp_path):

@@ -114,6 +114,7 @@ class CompositeLayer(keras.Layer):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the layer after `checked_arguments`, which may replace or add arguments."""
         names = self.call_arguments()
+        self._check_names(kwargs)
         changed = self.checked_arguments({**dict(zip(names, args, strict=False)), **kwargs})
         positional = [changed.pop(name, value) for name, value in zip(names, args, strict=False)]
         with fitting_masks():
@@ -121,6 +122,16 @@ class CompositeLayer(keras.Layer):
         self._quantize_as_before()
         attached_mask(outputs[0] if isinstance(outputs, tuple) else outputs)  # remembers the mask
         return outputs
+
+    def _check_names(self, given):
+        """Raises `TypeError` for arguments that `call` does not have; `training` is Keras's own."""
+        unknown = sorted({*given} - {*self.call_arguments(), "training"})
+        parameters = inspect.signature(self.call).parameters.values() if unknown else ()
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+            raise TypeError(
+                f"`{type(self).__name__}` is called with {', '.join(self.call_arguments())}. "
+                f"Received by {self.name!r}: {', '.join(unknown)}."
+            )
 
     def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
         """Returns the form of `call` in a `keras.RematScope`; see `recomputing`.

@@ -242,5 +242,5 @@ class CrossAttention(AttentionHeads, Variant):
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """
 
-    option = "cross_attention"
+    option, taken_by = "cross_attention", "DecoderBlock"
     kind = default_kind = "attention"

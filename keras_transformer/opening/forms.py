@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.checkpoint_hints import hint
+from keras_transformer.checkpoint_hints import WRITTEN, hint
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import Answering
 
@@ -92,7 +92,8 @@ def form_of(path: Any) -> type[Form]:
     paths = [*map(pathlib.Path, paths)]
     for path in paths:
         if not path.exists():
-            raise ValueError(f"{path} does not exist: MODEL is a run or an export.{hint(path)}")
+            what = "MODEL is a run or an export."
+            raise ValueError(f"{path} does not exist: {what}{hint(path) or WRITTEN}")
         if RunForm.fits(path):
             continue
         forms = exported_forms()

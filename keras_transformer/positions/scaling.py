@@ -23,7 +23,7 @@ class RotaryScaling(Variant):
         scale: Factor of the rotated heads.
     """
 
-    option = "scaling"
+    option, taken_by = "scaling", "Rotary"
     scale = 1.0
 
     def scaled(self, rates: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tomlkit
 
-from keras_transformer.checkpoint_hints import hint, quoted
+from keras_transformer.checkpoint_hints import hint, is_export, quoted
 from keras_transformer.files import read_json, write_bytes, write_json
 from keras_transformer.plugins import REMEDY
 from keras_transformer.variants import UnknownKindError
@@ -385,6 +385,11 @@ class Run:
                 f"{quoted(self.config)} --output {quoted(self.path)}` continues it, and "
                 f"`keras-transformer average {quoted(self.path)} --last 1` makes a run from its "
                 "newest checkpoint."
+            )
+        elif is_export(self.path):
+            remedy = (
+                "It is an export, which `keras-transformer predict` and `keras_transformer.open` "
+                "read; for anything else, name the run that it was made from."
             )
         elif hint(self.path):
             remedy = hint(self.path).strip()

@@ -27,8 +27,28 @@ def test_the_package_has_the_names_of_a_first_program_and_namespaces():
     assert listed <= {*dir(keras_transformer)}
     for name in NAMESPACES:
         assert getattr(keras_transformer, name) is space(name)
-    with pytest.raises(AttributeError, match="module 'keras_transformer' has no attribute 'Alibi'"):
-        keras_transformer.Alibi  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "hint"),
+    [
+        (keras_transformer, "Alibi", r" It is in keras_transformer\.layers\."),
+        (keras_transformer, "Sample", r" It is in keras_transformer\.decoding\."),
+        (
+            keras_transformer,
+            "Classifier",
+            r" Did you mean .*\.models\.TextClassifier\?",
+        ),
+        (keras_transformer, "EncoderBlok", r" Did you mean EncoderBlock\?"),
+        (keras_transformer.layers, "Beam", r" It is in keras_transformer\."),
+        (keras_transformer, "unheard_of", ""),
+        (keras_transformer, "__wrapped__", ""),
+    ],
+)
+def test_a_name_that_is_elsewhere_or_misspelt_gets_a_hint(package, name, hint):
+    message = rf"^module '{package.__name__}' has no attribute '{name}'\.{hint}$"
+    with pytest.raises(AttributeError, match=message):
+        getattr(package, name)
 
 
 def test_every_name_has_one_namespace():
