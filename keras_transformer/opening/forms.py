@@ -92,8 +92,8 @@ def form_of(path: Any) -> type[Form]:
     paths = [*map(pathlib.Path, paths)]
     for path in paths:
         if not path.exists():
-            what = "MODEL is a run or an export."
-            raise ValueError(f"{path} does not exist: {what}{hint(path) or WRITTEN}")
+            remedy = hint(path) or WRITTEN
+            raise ValueError(f"{path} does not exist: MODEL is a run or an export.{remedy}")
         if RunForm.fits(path):
             continue
         forms = exported_forms()

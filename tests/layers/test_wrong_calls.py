@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from keras_transformer import DecoderBlock, EncoderBlock, FeedForward, MultiHeadSelfAttention
+from keras_transformer import DecoderBlock, EncoderBlock, FeedForward
 from keras_transformer import layers as space
 from keras_transformer.layers.composite import CompositeLayer
 
@@ -65,8 +65,7 @@ def test_a_position_without_a_hash():
     )
     for make in (
         lambda: EncoderBlock(2, 3, position=Own()),
-        lambda: MultiHeadSelfAttention(2, position=Own()),
-        lambda: space.PositionalEmbedding(9, 6, position=Own()),
+        lambda: DecoderBlock(2, 3, position=Own()),
     ):
         with pytest.raises(TypeError, match=message):
             make()
