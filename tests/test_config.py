@@ -170,7 +170,7 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
             "`window` has no .*decoder=SSRU",
         ),
         (LanguageModelConfig, {"mixer": "ssru"}, r"`mixer` of the decoder must be self-attention"),
-        (ClassifierConfig, {"mixer": "ssru"}, r"`mixer` of the encoder must be self-attention"),
+        (ClassifierConfig, {"mixer": "ssru"}, r"`mixer` of the encoder must read both directions"),
         (
             ClassifierConfig,
             {"mixer": SelfAttention(num_heads=4), "num_heads": 2},
@@ -445,8 +445,8 @@ def all_subclasses(base):
     [
         (LanguageModelConfig, {"decoder": "ssru"}, r"`decoder` must be a `StackConfig` or a dictio"
          r"nary of its options, such as \{'num_layers': 6\}. Received: decoder='ssru'."),
-        (ClassifierConfig, {"encoder": "ssru"}, "`encoder` must be a .*: encoder='ssru'."),
-        (TransformerConfig, {"encoder": "ssru"}, "`encoder` must be a .*: encoder='ssru'."),
+        (ClassifierConfig, {"encoder": 3}, "`encoder` must be a .*`mixer`. Received: encoder=3"),
+        (TransformerConfig, {"encoder": 3}, "`encoder` must be a .*`mixer`. Received: encoder=3"),
         (TransformerConfig, {"decoder": 3}, "`decoder` must be a `StackConfig`, a dictionary of "
          "its options or a string, its `mixer`. Received: decoder=3."),
         (TransformerConfig, {"head": "x"}, r"`head` must be a `TargetHead` or a dictionary of its "

@@ -106,7 +106,7 @@ def check_expressible(config, origin=None) -> None:
         origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
             setting of that checkpoint.
     """
-    reasons = [reason for stack in config.stacks for reason in _reasons(stack)]
+    reasons = [reason for stack in config.stacks for reason in _reasons(stack, config)]
     if config.encoder is not None and isinstance(config.encoder.position, Alibi):
         reasons.append("alibi positions of an encoder")
     if getattr(config.input, "embedding_size", None) is not None:
@@ -124,10 +124,11 @@ def check_expressible(config, origin=None) -> None:
         raise ExportError(f"The layout for CTranslate2 cannot express {reasons[0]}.")
 
 
-def _reasons(stack):
+def _reasons(stack, config):
     """Returns names of what CTranslate2 cannot express in a stack, a list."""
     if stack.has_state:
-        return [f"a decoder of {type(stack.mixer).__name__}s"]
+        role = "a decoder" if stack is config.decoder else "an encoder"
+        return [f"{role} of {type(stack.mixer).__name__}s"]
     block, position, heads = stack.block, stack.position, stack.block.attention
     _activation(block.activation)
     general, sizes = isinstance(heads.score, General), {*stack.head_sizes}

@@ -104,6 +104,9 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         bias = stack.block.attention.use_bias
         if not isinstance(bias, bool):
             return "attention_bias", bias, "True or False"
+    mixer = config.encoder.mixer.kind
+    if mixer != OURS["self-attention"]:
+        return "mixer", mixer, f"{OURS['self-attention']!r} in the encoder"
     mixer = config.decoder.mixer.kind
     if mixer not in OURS.values():
         return "mixer", mixer, " or ".join(map(repr, OURS.values()))

@@ -94,13 +94,18 @@ class ModelConfig:
                 "`d_model` must be the same in encoder and decoder. Received: "
                 f"{self.encoder.d_model} and {self.decoder.d_model}."
             )
-        for name, part in self.description.items():
-            stack = getattr(self, name)
-            if name in STACKS and part.kind != "mixer" and stack.has_blocks and stack.has_state:
-                raise ValueError(
-                    f"`mixer` of the {name} must be self-attention. "
-                    f"Received: mixer={stack.mixer!r}."
-                )
+        encoder = self.encoder
+        is_one_way = encoder is not None and encoder.has_blocks and encoder.mixer.is_causal
+        if is_one_way and not self.description["encoder"].causal:
+            raise ValueError(
+                "`mixer` of the encoder must read both directions. "
+                f"Received: mixer={encoder.mixer!r}."
+            )
+        if encoder is None and self.decoder.has_state:
+            raise ValueError(
+                "`mixer` of the decoder must be self-attention without an encoder. "
+                f"Received: mixer={self.decoder.mixer!r}."
+            )
         for part in (self.input, self.head):
             part.check_with(self)
 

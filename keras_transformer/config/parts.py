@@ -6,7 +6,12 @@ from typing import Any, TypeVar
 
 from keras_transformer.arguments import accepted, options_of, parameter
 from keras_transformer.checks import check_fields
-from keras_transformer.mixers import check_given_once, overridden
+from keras_transformer.mixers import (
+    CrossAttention,
+    check_given_once,
+    overridden,
+    short_options,
+)
 from keras_transformer.variants import Variant, make_fields, plain
 
 Config = TypeVar("Config", bound="PartConfig")
@@ -87,12 +92,14 @@ class Part:
             `decoder={"mixer": "ssru"}`. `None`: a string is not allowed.
         leave_out: Options that have no effect in this part.
         more_kinds: Strings that are allowed in addition to the values of the option `kind`.
+        causal: Whether each position of an encoder reads only itself and earlier ones.
     """
 
     default: Any
     kind: str | None = None
     leave_out: tuple = ()
     more_kinds: tuple = ()
+    causal: bool = False
 
     def options(self, base=None) -> dict[str, dataclasses.Field]:
         """Returns the fields of the flat options, by name.
@@ -102,6 +109,8 @@ class Part:
         """
         options = (self.default if base is None else base).options()
         left_out = self.leave_out
+        if "cross_attention" in left_out and base and base.has_blocks and base.has_state:
+            left_out = (*left_out, *short_options(CrossAttention))  # the part has no attention
         if self.kind not in self.default.options():
             left_out = (*left_out, self.kind)
         return {name: field for name, field in options.items() if name not in left_out}

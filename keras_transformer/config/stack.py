@@ -184,8 +184,9 @@ class StackConfig(PartConfig):
 
     def mixer_of(self, number: int) -> Mixer:
         """Returns the mixer of block `number`, counted from 0: without a window if it is global."""
+        mixer = self.mixer.at(number)
         is_global = self.window is not None and not self.is_local(number)
-        return dataclasses.replace(self.mixer, window=None) if is_global else self.mixer
+        return dataclasses.replace(mixer, window=None) if is_global else mixer
 
     def position_of(self, number: int) -> Position:
         """Returns the `Position` of the self-attention of block `number`, counted from 0."""
@@ -261,6 +262,12 @@ def check_stack(stack) -> None:
                 attention.head_sizes(stack.d_model)  # raises if the heads do not divide the width
     check_positions(stack)
     _check_local(stack)
+    width = stack.d_model and stack.mixer.output_width(stack.d_model)
+    if width != stack.d_model:
+        raise ValueError(
+            "`mixer` must have outputs as wide as its inputs in a block, which adds them up. "
+            f"Received: mixer={stack.mixer!r}, d_model={stack.d_model}."
+        )
     if stack.first_norm is not None and not stack.block.is_pre_norm:
         raise ValueError(
             '`first_norm` has an effect only with `norm="pre"`. '
@@ -282,5 +289,5 @@ def _check_local(stack):
 
 
 # The encoder of most models, and the decoder that reads its output.
-ENCODER = Part(StackConfig(), leave_out=("cross_attention", "attends_to_start"))
+ENCODER = Part(StackConfig(), kind="mixer", leave_out=("cross_attention", "attends_to_start"))
 DECODER = Part(StackConfig(), kind="mixer", leave_out=("attends_to_start",))

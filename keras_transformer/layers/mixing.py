@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.checks import check_flag
 from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.layers.masks import join_masks
@@ -19,6 +20,8 @@ class Mixing(AttendingLayer):
 
     Args:
         mixer: The `Mixer`, or its name.
+        causal: Whether a position depends only on itself and earlier ones; always with some mixers,
+            such as an `SSRU`.
         **kwargs: `name`, `dtype` and `trainable` as in every Keras layer.
 
     Call arguments:
@@ -30,15 +33,17 @@ class Mixing(AttendingLayer):
             to `x`, if any.
 
     Returns:
-        `[B, T, D]`.
+        `[B, T, D]`, in the width that the mixer states if it has `units`.
 
     Raises:
         ValueError: If `attention_mask` depends on the query position.
     """
 
-    def __init__(self, mixer: Mixer | str | dict[str, Any], **kwargs: Any):
+    def __init__(self, mixer: Mixer | str | dict[str, Any], causal: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
+        check_flag("causal", causal)
         self.mixer = Mixer.make(mixer)
+        self.causal = causal or self.mixer.is_causal
         if self.mixer.attends:
             raise ValueError(
                 "`mixer` must not be self-attention, which is a layer of its own, "
@@ -56,8 +61,16 @@ class Mixing(AttendingLayer):
     def call(
         self, x: Tensor, attention_mask: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:  # noqa: D102
-        real = join_masks(attention_mask, mask)
-        return self.mixer.call(self, x, None if real is None else ops.swapaxes(real, 1, 2))
+        real, packing = join_masks(attention_mask, mask), self.kernels.packing
+        x = packing.unpack(x, attention_mask)  # [B, T, D]
+        x = self.mixer.call(self, x, None if real is None else ops.swapaxes(real, 1, 2))
+        return packing.pack(x, attention_mask)
+
+    def compute_output_shape(
+        self, x_shape: Shape, *others: Shape | None, **other_shapes: Shape | None
+    ) -> Shape:
+        """Returns the shape of the output, in which only the width may differ from that of `x`."""
+        return (*x_shape[:-1], self.mixer.output_width(x_shape[-1]))
 
     def add_dense(self, name: str, units: int, width: int, bias: bool = True) -> None:
         """Adds a dense layer as an attribute.
@@ -88,8 +101,17 @@ class Mixing(AttendingLayer):
             batch: Number of sentences B, an integer or a scalar tensor.
             length: Number of positions; ignored, as states have no maximum length.
             width: Number of hypotheses per sentence N, a Python integer.
+
+        Raises:
+            ValueError: If the layer also reads later positions.
         """
-        return self.mixer.empty_state(self, batch, width)
+        if not self.causal:
+            raise ValueError(
+                "`causal` must be true for a computation position by position: the layer also reads"
+                f" later ones. Received by {self.name!r}: mixer={self.mixer!r}, causal=False."
+            )
+        shapes = self.mixer.state_shapes(self.widths["x"])
+        return tuple(ops.zeros((batch, width, *shape), self.state_dtype) for shape in shapes)
 
     def extended_cache(self, cache: Any, length: int, width: int) -> tuple[Tensor, ...]:
         """Returns the state unchanged, as it has no maximum length."""
@@ -124,4 +146,4 @@ class Mixing(AttendingLayer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), "mixer": plain(self.mixer)}
+        return {**super().get_config(), "mixer": plain(self.mixer), "causal": self.causal}

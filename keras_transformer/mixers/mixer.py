@@ -13,8 +13,9 @@ class Mixer(Variant):
     `SelfAttention` stands for a `MultiHeadSelfAttention`. Any other mixer computes a `Mixing` layer
     whose state does not depend on the query: in a search, each hypothesis has a state of fixed
     size. A subclass needs a `kind`, which is its name in configurations and the name of its
-    sublayer in a block. It holds no weights: it adds them to the layer in `build`. For example, a
-    mean of all positions so far is
+    sublayer in a block. It holds no weights: it adds them to the layer in `build`. With
+    `layer.causal`, a position must depend only on itself and earlier ones. For example, a mean of
+    all positions so far is
 
         def call(self, layer, x, real=None):
             x = x if real is None else ops.where(real, x, 0.0)
@@ -22,7 +23,8 @@ class Mixer(Variant):
 
     Attributes:
         attends: Whether it is self-attention, with positions and windows.
-        is_causal: Whether a position depends only on itself and earlier ones.
+        is_causal: Whether a position always depends only on itself and earlier ones, so that an
+            encoder cannot have it.
     """
 
     option = "mixer"
@@ -30,6 +32,21 @@ class Mixer(Variant):
     default_kind = "self_attention"
     attends = False
     is_causal = False
+
+    def at(self, number: int) -> Mixer:
+        """Returns the mixer of one block of a stack; by default the same for all blocks.
+
+        Args:
+            number: Index of the block, counted from 0.
+        """
+        return self
+
+    def output_width(self, width: int) -> int:
+        """Returns the number of output features for inputs of `width` features, by default as many.
+
+        In a block they must be equal.
+        """
+        return width
 
     def build(self, layer: keras.Layer, width: int) -> None:
         """Adds weights to a `Mixing` layer for inputs of `width` features."""
@@ -39,18 +56,16 @@ class Mixer(Variant):
 
         Args:
             layer: The `Mixing` layer.
-            x: `[B, T, D]`.
+            x: `[B, T, D]`. Padding may be anywhere, and must not change other positions.
             real: Boolean `[B, T, 1]` or `[1, T, 1]`, `False` for padding; `None`: no padding.
         """
         raise NotImplementedError
 
-    def empty_state(self, layer: keras.Layer, batch: Tensor, width: int) -> tuple[Tensor, ...]:
-        """Returns the state before the first position: tensors `[B, N, ...]`.
+    def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:
+        """Returns the shapes of the tensors in the state of a hypothesis; they begin with zeros.
 
         Args:
-            layer: The `Mixing` layer.
-            batch: Number of sentences B, an integer or a scalar tensor.
-            width: Number of hypotheses per sentence N, a Python integer.
+            width: Number of input features.
         """
         raise NotImplementedError
 
@@ -62,7 +77,7 @@ class Mixer(Variant):
         Args:
             layer: The `Mixing` layer.
             x: The position in each of the N hypotheses of a sentence, `[B, N, D]`.
-            state: The state before it.
+            state: The state before it, tensors `[B, N, ...]`.
             index: Index of the position, counted from 0: a scalar integer.
         """
         raise NotImplementedError

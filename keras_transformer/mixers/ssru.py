@@ -43,8 +43,8 @@ class SSRU(Mixer):
             keep, add = ops.where(real, keep, 1.0), ops.where(real, add, 0.0)
         return _output(layer, linear_recurrence(keep, add))
 
-    def empty_state(self, layer: keras.Layer, batch: Tensor, width: int) -> tuple[Tensor, ...]:  # noqa: D102
-        return (ops.zeros((batch, width, layer.widths["x"]), layer.state_dtype),)  # [B, N, D]
+    def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:  # noqa: D102
+        return ((width,),)
 
     def step(  # noqa: D102
         self, layer: keras.Layer, x: Tensor, state: tuple[Tensor, ...], index: Tensor

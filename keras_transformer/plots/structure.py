@@ -1,5 +1,6 @@
 """Diagram of a model in the style of the paper's Fig. 1, with shapes and numbers of parameters."""
 
+import math
 from typing import TYPE_CHECKING
 
 import keras
@@ -103,7 +104,7 @@ def _draw_block(tower, block):
     """Draws a block; returns the height of its cross-attention, or else of its first sublayer."""
     if block.config.has_state:
         role, layer = block.history_role, block.history()
-        lines = [f"state of {layer.widths['x']:,}", _count(layer)]
+        lines = [_state(layer), _count(layer)]
         center = _draw_sublayer(tower, block, role, type(layer.mixer).__name__, lines, ATTENTION)
     else:
         title = "Masked multi-head attention" if block.causal else "Multi-head attention"
@@ -118,6 +119,13 @@ def _draw_block(tower, block):
     lines.append(_count(block.feed_forward))
     _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)
     return center
+
+
+def _state(layer):
+    """Returns a line about the state of a `Mixing` layer."""
+    shapes = layer.mixer.state_shapes(layer.widths["x"])
+    size = sum(math.prod(shape) for shape in shapes)
+    return f"state of {size:,}" if layer.causal else "both directions"
 
 
 def _draw_attention(tower, block, name, title, remarks):

@@ -1,5 +1,6 @@
 """Memory that a beam search needs, and memory that is available."""
 
+import math
 import os
 import pathlib
 
@@ -30,7 +31,9 @@ def beam_memory(config, batch, size, length) -> float:
     rows = batch * size
     memory = layers * _stored(of_memory, config) * length * batch * has_source
     if config.decoder.has_state:
-        cache = memory + layers * CACHES * rows * config.d_model
+        shapes = config.decoder.mixer.state_shapes(config.d_model)
+        state = sum(math.prod(shape) for shape in shapes)
+        cache = memory + layers * CACHES * rows * state
         scores = SCORES * of_memory.num_heads * rows * length
     else:
         cache = memory + layers * _stored(own, config) * length * CACHES * rows

@@ -90,8 +90,8 @@ class Decay(Mixer):
             states.append(state)
         return ops.stack(states, axis=1)
 
-    def empty_state(self, layer, batch, width):
-        return (ops.zeros((batch, width, layer.widths["x"])),)
+    def state_shapes(self, width):
+        return ((width,),)
 
     def step(self, layer, x, state, index):
         state = self.rate * state[0] + x

@@ -8,7 +8,7 @@ from keras import ops
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, to_numpy, weights_of
 
 from keras_transformer import Decoder, DecoderBlock
-from keras_transformer.layers import SSRU, Mixing
+from keras_transformer.layers import SSRU, Mixer, Mixing
 from keras_transformer.scan import linear_recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -178,3 +178,18 @@ def test_wrong_arguments(make):
         make(**BLOCK, mixer="gru")
     with pytest.raises(ValueError, match=r"`position` must be added to .*position=Rotary\(\)"):
         make(**BLOCK, mixer="ssru", position="rotary")
+
+
+class Mean(Mixer):
+    kind = "tests_mean"
+
+    def call(self, layer, x, real=None):
+        return x + ops.mean(x, axis=1, keepdims=True)
+
+
+def test_a_layer_that_reads_both_directions_has_no_cache():
+    layer = Mixing(Mean())
+    layer.build((None, None, D))
+    with pytest.raises(ValueError, match=r"`causal` must be true .*later ones.*causal=False"):
+        layer.empty_cache(B, T)
+    assert layer.get_config()["causal"] is False and built().get_config()["causal"] is True

@@ -183,7 +183,7 @@ class Block(ConfiguredLayer):
     def _make_history(self, name):
         kwargs = {"dtype": self.dtype_policy, "kernels": self.kernels, "name": name}
         if not self.mixer.attends:
-            return Mixing(self.mixer, **kwargs)
+            return Mixing(self.mixer, self.causal, **kwargs)
         return MultiHeadSelfAttention(
             self.mixer, self.causal, self.position, self.config.hides_start, **kwargs
         )

@@ -150,7 +150,7 @@ class SpeechTransformerConfig(ModelConfig):
 
     description = {
         "input": Part(SpeechInput()),
-        "encoder": Part(StackConfig(), leave_out=(*ENCODER.leave_out, "max_length")),
+        "encoder": Part(StackConfig(), kind="mixer", leave_out=(*ENCODER.leave_out, "max_length")),
         "decoder": DECODER,
         "head": Part(TranscriptHead()),
     }

@@ -189,6 +189,7 @@ class StepsEncoder(Part):
     kind: str = "cells"
     leave_out: tuple = ENCODER.leave_out
     more_kinds: tuple = ("transformer",)
+    causal: bool = True
 
     def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102
         if base is None:
