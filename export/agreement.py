@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.checks import check_choice
 from keras_transformer.decoding import Greedy
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -62,7 +63,7 @@ class Agreement:
     left_out: int = 0
 
     def __post_init__(self) -> None:
-        self.limits.check(MAX_SCORE_LOSS)
+        check_choice("quantize", self.limits.quantize, MAX_SCORE_LOSS)
         self.limits.check_references(self.samples)
         self._scorer = Scorer(self.pipeline)
         self._sources = None

@@ -1,14 +1,18 @@
 """Formats of an export, with the options, searches and quantisations that each accepts.
 
-The module that writes a format is imported only when it is used, because each depends on other
-libraries.
+A format is a folder, whose `format.py` declares it, and a line in `FORMATS`. The module that writes
+a format is imported only when it is used, because each depends on other libraries.
 """
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.options import BEAM, GENERATION, SOURCE
+from keras_transformer.registry import Registry
+from keras_transformer.search_settings import BeamSettings, CheckedSettings, settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,11 +23,15 @@ class Beams:
         name: The format as errors call it, such as `"a .tflite file"`.
         values: Dictionary from fields of a `Beam` to their allowed values.
         reason: Reason for the restriction, a clause for the error. `""`: none is given.
+        help, default_help: Help text of the option `--beam` of the export, and the default that it
+            names. `None`: those of the setting.
     """
 
     name: str
     values: dict = dataclasses.field(default_factory=dict)
     reason: str = ""
+    help: str | None = None
+    default_help: str | None = None
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -55,75 +63,102 @@ class Format:
 
     Args:
         name: Name of the format on the command line.
-        exporter: Function that writes it, as `"module:function"` within this package.
-        place: Function that refuses a path to which it cannot be written, in the same form.
-        form: The `Form` that opens it, in the same form.
-        options: Names of the exporter's options for every pipeline.
-        of_answers: Names of further options for models that answer in one pass.
-        of_searches: Names of further options for models that generate text.
-        of_sources: Names of further options for models that generate text from a source.
+        help: Help text of its command.
+        example: Example of its command.
+        options: Class of the exporter's options.
+        exporter: Function that writes it, or its place, `"module:function"`.
+        place: Function that refuses a path to which it cannot be written, or its place.
+        form: The `Form` that opens it, or its place.
+        suffix: Suffix of the file that it is. `""`: it is a folder.
+        data: Names of the exporter's other arguments, such as `references`, for every pipeline.
+        of_answers: Names of further ones for models that answer in one pass.
+        of_searches: Names of further ones for models that generate text.
+        of_pipeline: Names of the options of the command that change the pipeline before its export.
         needs_vocabulary: Whether only models that read texts can be exported.
         needs_source: Whether only those that generate text from a source can be exported.
-        quantizations: Allowed values of `quantize`.
         calibrated: The value of `quantize` that needs sentences to calibrate with. `""`: none does.
         beams: The supported `Beams`. `None`: only greedy search is supported.
         opened_with: Options of `predict` that apply when the export is opened.
-        refusal: Function that refuses a run before its weights are read, in the same form as
-            `exporter`. Its arguments are the configuration, the tokenizers, the quantisation and
-            the origin. `""`: there is none.
+        refusal: Function that refuses a run before its weights are read, or its place. Its
+            arguments are the configuration, the tokenizers, the options and the origin. `None`:
+            there is none.
     """
 
     name: str
-    exporter: str
-    place: str
-    form: str
-    options: tuple = ("origin", "progress")
+    help: str
+    example: str
+    options: type[CheckedSettings]
+    exporter: str | Callable
+    place: str | Callable
+    form: str | type[Any]
+    suffix: str = ""
+    data: tuple = ("origin", "progress")
     of_answers: tuple = ()
     of_searches: tuple = ("left_out",)
-    of_sources: tuple = ()
+    of_pipeline: tuple = ("max_length", "shortlist")
     needs_vocabulary: bool = False
     needs_source: bool = False
-    quantizations: tuple = ("none",)
     calibrated: str = ""
     beams: Any = None  # `Beams`
     opened_with: tuple = ()
-    refusal: str = ""
+    refusal: str | Callable | None = None
 
-    def export(self, pipeline, path, samples, **options) -> dict[str, Any]:
+    def export(self, pipeline, path, samples, options=None, **data) -> dict[str, Any]:
         """Exports a pipeline and returns the exporter's report."""
-        return _imported(self.exporter)(pipeline, path, samples, **options)
+        return _imported(self.exporter)(pipeline, path, samples, options, **data)
+
+    @property
+    def quantizations(self) -> tuple[str, ...]:
+        """Allowed values of the option `quantize`; empty without this option."""
+        known = settings_of(self.options)
+        return known["quantize"].choices if "quantize" in known else ()
 
     def check_place(self, path) -> None:
         """Raises an `ExportError` or an `OSError` unless the export can be written to `path`."""
         _imported(self.place)(path)
 
-    def check(self, pipeline, **options) -> None:
-        """Checks that options have an effect on a pipeline.
+    def check(self, pipeline, options=None, **data) -> Any:
+        """Returns the options of an export, after checks that they have an effect on a pipeline.
 
         Args:
             pipeline: A `Pipeline`.
-            **options: Values by name. A false value, such as `None` or 0, counts as not given.
+            options: The options. One with its default counts as not given. `None`: the defaults.
+            **data: Further arguments of the exporter by name. A false value counts as not given.
 
         Raises:
             ExportError: If the format does not support such a pipeline, or the pipeline was opened
                 from an export.
+            TypeError: If `options` are those of another format.
             ValueError: If an option has no effect on the pipeline.
         """
+        options = self.options() if options is None else options
+        if not isinstance(options, self.options):
+            raise TypeError(
+                f"`options` must be `{self.options.__name__}`. Received: options={options!r}."
+            )
         if not hasattr(pipeline, "model") or getattr(pipeline.model, "is_exported", False):
             raise ExportError(
                 "A pipeline that was opened from an export cannot be exported. Open the run that "
                 "it was exported from."
             )
-        taken = self.options_of(pipeline)
-        for name, value in options.items():
+        taken, given = self.options_of(pipeline), options.given()
+        for name, value in {**data, **given}.items():
             if value and name not in taken:
                 raise ValueError(
                     f"`{name}` has no effect on a model for {pipeline.task}. "
                     f"Received: {name}={value!r}."
                 )
+        search = getattr(options, "search", None) or pipeline.search
+        for name, value in given.items():
+            needs = settings_of(options)[name].needs
+            if needs == BEAM and not isinstance(search, BeamSettings):
+                raise ValueError(
+                    f"`{name}` needs a `Beam`. Received: {name}={value!r}, search={search!r}."
+                )
+        return options
 
     def options_of(self, pipeline) -> set[str]:
-        """Returns the set of names of the options that have an effect on a pipeline.
+        """Returns the set of names of the options and data that have an effect on a pipeline.
 
         Raises:
             ExportError: If the format does not support such a pipeline.
@@ -132,10 +167,17 @@ class Format:
         if refused or self.needs_vocabulary and not pipeline.reads_text:
             raise ExportError(f"There is no export to {self.name} of a model for {pipeline.task}.")
         of_kind = self.of_searches if pipeline.generates else self.of_answers
-        return {*self.options, *of_kind, *(self.of_sources if pipeline.has_source else ())}
+        fits = {None: True, SOURCE: pipeline.has_source}
+        fits |= dict.fromkeys((GENERATION, BEAM), pipeline.generates)
+        known = settings_of(self.options).items()
+        return {*self.data, *of_kind, *(name for name, setting in known if fits[setting.needs])}
 
-    def check_run(self, run, quantize="none") -> None:
+    def check_run(self, run, options) -> None:
         """Checks that a `Run` can be exported, as far as possible without loading its weights.
+
+        Args:
+            run: The `Run`.
+            options: The options.
 
         Raises:
             ExportError: If the format does not support the model; the message says why.
@@ -145,90 +187,19 @@ class Format:
         if config is None or config.tokens is not config.input or config.tokens is None:
             return  # it does not read tokens
         if not self.needs_source or None not in (config.encoder, config.decoder):
-            _imported(self.refusal)(config, run.load_tokenizers(), quantize, run.read_origin())
+            _imported(self.refusal)(config, run.load_tokenizers(), options, run.read_origin())
 
 
-QUANTIZED = ("quantize", "min_agreement", "references", "max_loss", "max_score_loss")
-FORMATS = {
-    format.name: format
-    for format in (
-        Format(
-            "saved-model",
-            "saved_model.export:export_saved_model",
-            "place_checks:check_place_of_versions",
-            "saved_model.form:SavedModelForm",
-            of_answers=("references",),
-            of_searches=(
-                *("search", "n_best", "jit", "batch_sizes", "lengths", "left_out", "check_seconds"),
-            ),
-            of_sources=("alignment",),
-            beams=Beams("a SavedModel"),
-            opened_with=(
-                *("beam", "length_penalty", "n_best", "source_language", "target_language"),
-                "alignments",
-            ),
-        ),
-        Format(
-            "litert",
-            "litert.export:export_litert",
-            "place_checks:check_place_of_file",
-            "litert.form:LiteRTForm",
-            options=(*QUANTIZED, "lengths", "batch_sizes", "license", "origin", "progress"),
-            of_searches=(
-                *("searches", "beam_only", "n_best", "tokenizer", "calibration", "left_out"),
-                *("source_language", "target_language"),
-            ),
-            of_sources=("alignment",),
-            quantizations=("none", "float16", "int8", "int8_static", "int4"),
-            calibrated="int8_static",
-            beams=Beams(
-                "a .tflite file",
-                {"normalization": ("gnmt", "power")},
-                '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
-            ),
-            opened_with=(
-                *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
-                *("source_language", "target_language", "alignments"),
-            ),
-            refusal="litert.generated:check_run",  # if the file takes strings
-        ),
-        Format(
-            "ctranslate2",
-            "ctranslate2.export:export_ctranslate2",
-            "ctranslate2.export:check_place",
-            "ctranslate2.form:CTranslate2Form",
-            options=(*QUANTIZED, "origin", "progress"),
-            needs_vocabulary=True,
-            quantizations=("none", "float16", "int8"),
-            beams=Beams(
-                "CTranslate2",
-                {
-                    "normalization": ("average", "power", "none"),
-                    "stopping": ("count",),
-                    "min_length": (1,),
-                    "extra_length": (None,),
-                },
-                "it has no penalty like the paper's and no limit that depends on the source",
-            ),
-            opened_with=(
-                *("greedy", "beam", "length_penalty", "normalization", "n_best", "max_output"),
-                *("source_language", "target_language"),
-            ),
-            refusal="ctranslate2.expressible:check_run",
-        ),
-        Format(
-            "marian",
-            "marian.export:export_marian",
-            "marian.export:check_place",
-            "marian.form:MarianForm",
-            options=(*QUANTIZED, "calibration", "origin", "progress"),
-            needs_source=True,
-            quantizations=("none", "int8"),
-            calibrated="int8",
-            refusal="marian.arrays:check_run",
-        ),
-    )
-}
+# A new format of this package is added here.
+FORMATS = Registry(
+    "keras_transformer.export",
+    {
+        "saved-model": "saved_model.format:FORMAT",
+        "litert": "litert.format:FORMAT",
+        "ctranslate2": "ctranslate2.format:FORMAT",
+        "marian": "marian.format:FORMAT",
+    },
+)
 
 
 def forms() -> list[Any]:
@@ -236,6 +207,9 @@ def forms() -> list[Any]:
     return [_imported(format.form) for format in FORMATS.values()]
 
 
-def _imported(reference):
-    module, name = reference.split(":")
-    return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)
+def _imported(place):
+    """Returns what has a place, `"module:name"`, or what is given in its place."""
+    if not isinstance(place, str):
+        return place
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)

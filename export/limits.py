@@ -3,51 +3,34 @@
 import dataclasses
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.options import QuantizedOptions
 
-MAX_LOSS = 1.0  # points of a metric from 0 to 100, such as BLEU, chrF or accuracy
+ANY_LOSS = 100.0  # points of a metric from 0 to 100: no limit
 NAMES = {"bleu": "BLEU", "chrf": "chrF"}  # names of metrics in errors
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
-    """Quantisation of an export, and the loss of quality that it may cause.
+class Limits(QuantizedOptions):
+    """Quantisation of an export, the loss that it may cause, and what it is measured with.
 
     Args:
-        quantize: Storage of the weights. `"none"` is float32, which loses nothing.
-        min_agreement: Minimum share of equal tokens, or of equal answers, for a quantised model.
-            `None`: no limit.
+        quantize, max_loss, max_score_loss, min_agreement: See `QuantizedOptions`.
         references: List of the correct outputs for the samples, or `None`.
-        max_loss: Maximum loss of a quantised model, in points of a metric from 0 to 100.
-        max_score_loss: Maximum loss of the scores, and maximum error of the reported scores, in
-            nats. `None`: the default for the kind of model and the quantisation.
 
     Raises:
         ValueError: If a limit is out of range.
     """
 
-    quantize: str = "none"
-    min_agreement: float | None = None
     references: list | None = None
-    max_loss: float = MAX_LOSS
-    max_score_loss: float | None = None
 
-    def __post_init__(self) -> None:
-        if self.min_agreement is not None and not 0 <= self.min_agreement <= 1:
-            raise ValueError(
-                f"`min_agreement` must be between 0 and 1. Received: {self.min_agreement}."
-            )
-        for name in ("max_loss", "max_score_loss"):
-            limit = getattr(self, name)
-            if limit is not None and not limit >= 0:
-                raise ValueError(f"`{name}` must be at least 0. Received: {limit}.")
+    @classmethod
+    def of(cls, options: QuantizedOptions, references: list | None = None) -> "Limits":
+        """Returns the limits in the options of an export, with references."""
+        names = [field.name for field in dataclasses.fields(QuantizedOptions)]
+        return cls(**{name: getattr(options, name) for name in names}, references=references)
 
-    def check(self, quantizations) -> None:
-        """Raises a `ValueError` unless `quantize` is one of `quantizations`."""
-        if self.quantize not in quantizations:
-            raise ValueError(
-                f"`quantize` must be one of {', '.join(quantizations)}. "
-                f"Received: {self.quantize!r}."
-            )
+    def check_together(self) -> None:
+        """Accepts everything: an exporter sets further limits, also of an export in float32."""
 
     def check_references(self, samples) -> None:
         """Raises a `ValueError` unless each sample has a reference."""

@@ -1,7 +1,8 @@
 """Settings of the searches: defaults, limits and help texts, declared once.
 
-The settings are the fields of the searches, which check them. The options of the command line and
-of the exports are derived from them. The module does not import TensorFlow.
+The settings are the fields of the searches, which check them. The options of the command line are
+derived from them. The options of exports are declared in the same way. The module does not import
+TensorFlow.
 """
 
 import dataclasses
@@ -22,30 +23,45 @@ NORMALIZATIONS = {
 }
 WITH_EXPONENT = ("gnmt", "power")  # normalizations that use the exponent
 STOPPINGS = ("count", "score", "narrow")
+NAMES: dict[Any, str] = {  # of kinds of values without limits
+    str: "a string",
+    bool: "True or False",
+    tuple: "a list or tuple of integers",
+}
 UNLIMITED = 2**30  # tokens, longer than any output; adding a length does not overflow 32 bits
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchSetting:
-    """Values that a field of a search accepts, and its option on the command line.
+class FieldSetting:
+    """Values that a field of a search or an export accepts, and its option on the command line.
 
     Args:
         help: Description of the field in one or more sentences.
-        kind: Type of the value: `int`, `float` or `str`.
+        kind: Type of the value: `int`, `float`, `str`, `bool`, or `tuple` for increasing numbers.
+            `None`: any value, checked where it is used.
         least, most: Smallest and largest number. `None`: no limit.
-        choices: Accepted strings. Empty: the value is a number.
+        above: Number that a value exceeds. `None`: no limit.
+        choices: Accepted strings. Empty: any.
         is_optional: Whether `None` is accepted.
         shape: Shape of the tensor that a graph accepts. `None`: tensors are not accepted.
         option: Name of the option. `None`: the name of the field.
         metavar: Placeholder of the value in the help text of the option.
         default_help: Default that the help text names. `None`: the default of the field.
         rule: Rule that error messages state. `None`: derived from the limits.
+        group: Heading of the option in `--help`. `None`: that of searches; an export has no option
+            for the field.
+        given: Value of an option that is a flag, if it is not `True`.
+        is_percentage: Whether the option is 100 times the value.
+        needs: Kind of model that the field has an effect on. `None`: every model.
+        requires: Name of a field without which this one has no effect. `None`: there is none.
+        excludes: Name of a field with which this one has no effect. `None`: there is none.
     """
 
     help: str
-    kind: type = int
+    kind: type | None = int
     least: float | None = None
     most: float | None = None
+    above: float | None = None
     choices: tuple = ()
     is_optional: bool = False
     shape: tuple | None = None
@@ -53,13 +69,19 @@ class SearchSetting:
     metavar: str | None = None
     default_help: str | None = None
     rule: str | None = None
+    group: str | None = None
+    given: Any = None
+    is_percentage: bool = False
+    needs: str | None = None
+    requires: str | None = None
+    excludes: str | None = None
 
     def check(self, name, value) -> None:
         """Raises a `ValueError` that begins with `name` unless `value` is accepted.
 
         Where tensors are accepted, every tensor is: its numbers are not known yet.
         """
-        if value is None and self.is_optional:
+        if self.kind is None or value is None and self.is_optional:
             return
         if self.shape is not None and is_tensor(value):
             return
@@ -69,7 +91,13 @@ class SearchSetting:
             raise ValueError(f"`{name}` must be {self._rule()}. Received: {name}={value!r}.")
 
     def _is_accepted(self, value):
+        if self.kind is tuple:
+            return isinstance(value, list | tuple)
+        if self.kind in (str, bool):
+            return isinstance(value, self.kind)
         if self.kind is int and not is_integer(value) or not isinstance(value, numbers.Real):
+            return False
+        if self.above is not None and not value > self.above:
             return False
         least = -math.inf if self.least is None else self.least
         most = math.inf if self.most is None else self.most
@@ -78,9 +106,14 @@ class SearchSetting:
     def _rule(self):
         if self.rule is not None:
             return self.rule
+        if self.kind in NAMES:
+            limits = NAMES[self.kind]
+            return f"{limits}, or None" if self.is_optional else limits
         number = "an integer of " if self.kind is int else ""
         finite = "" if self.kind is int else " and finite"
         limits = f"{number}at least {self.least}{finite}"
+        if self.above is not None:
+            limits = f"above {self.above}{finite}"
         if self.most is not None:
             limits = f"between {self.least} and {self.most}"
         return f"{limits}, or None" if self.is_optional else limits
@@ -92,8 +125,8 @@ def is_tensor(value) -> bool:
 
 
 def setting(default, help, **limits) -> Any:
-    """Returns a dataclass field whose `SearchSetting` is made of the arguments after `default`."""
-    metadata = {"setting": SearchSetting(help, **limits)}
+    """Returns a dataclass field whose `FieldSetting` is made of the arguments after `default`."""
+    metadata = {"setting": FieldSetting(help, **limits)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -114,22 +147,52 @@ def length_limit() -> Any:
 
 
 def settings_of(search) -> dict[str, Any]:
-    """Returns a dictionary from the fields of a search, or of its class, to their settings."""
-    return {field.name: field.metadata["setting"] for field in dataclasses.fields(search)}
+    """Returns a dictionary from the fields of a value of settings, or its class, to settings."""
+    fields = dataclasses.fields(search)
+    return {field.name: field.metadata["setting"] for field in fields if field.metadata}
 
 
-class SearchSettings:
-    """Settings that are checked when an object is created.
+class CheckedSettings:
+    """Settings that are checked when an object is created."""
+
+    def __post_init__(self) -> None:
+        for name, setting in settings_of(self).items():
+            setting.check(name, value := getattr(self, name))
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Raises a `ValueError` if a value has no effect with the others."""
+        given = self.given()
+        for name in given:
+            setting = settings_of(self)[name]
+            if setting.requires is not None and setting.requires not in given:
+                reason = f"needs `{setting.requires}`"
+            elif setting.excludes in given:
+                reason = f"has no effect with `{setting.excludes}`"
+            else:
+                continue
+            raise ValueError(f"`{name}` {reason}. Received: {name}={getattr(self, name)!r}.")
+
+    def given(self) -> dict[str, Any]:
+        """Returns the values that differ from their defaults, by name."""
+        fields: Any = self
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(fields)
+            if field.metadata and getattr(self, field.name) != field.default
+        }
+
+
+class SearchSettings(CheckedSettings):
+    """Base class of the settings of searches.
 
     Attributes:
         word: Name of the search: its option on the command line, and its kind in files.
     """
 
     word: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        for name, value in settings_of(self).items():
-            value.check(name, getattr(self, name))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,10 +13,11 @@ from keras_transformer.config import ModelConfig, OldConfigurationError
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.mixers import AttentionHeads, CrossAttention, SelfAttention
 from keras_transformer.models import PRESETS, ClassifierConfig, LanguageModelConfig, SeriesConfig
 from keras_transformer.positions import Sinusoidal
-from keras_transformer.search_settings import SearchSettings
+from keras_transformer.search_settings import CheckedSettings, SearchSettings
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.config import RecurrentConfig
 from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
@@ -414,17 +415,22 @@ DECLARED_AGAIN = {
     # A subclass has another default or other choices.
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
     "seed": "one of a training, one of outputs that are drawn",
+    # Two formats have the option, whose declaration is one function of `export/options.py`.
+    **dict.fromkeys(["lengths", "batch_sizes", "search", "n_best", "alignment"], "formats"),
+    "quantize": "formats",
 }
 
 
-def test_no_option_of_a_model_or_a_search_is_declared_twice():
+def test_no_option_of_a_model_a_search_or_an_export_is_declared_twice():
     """Settings of training and optimizer have names of their own as well."""
     for task in TASKS.values():
         assert issubclass(task.config_class, ModelConfig)
     classes = [AttentionHeads, SelfAttention, OutputRules, *all_subclasses(PartConfig)]
     searches = {kt.Beam, kt.decoding.BestPath, kt.Greedy, kt.decoding.Sample}
     assert searches <= all_subclasses(SearchSettings)
-    classes += [*all_subclasses(SearchSettings), TrainingSettings, OptimizerSettings]
+    exports = {FORMATS[name].options for name in FORMATS}
+    assert exports < all_subclasses(CheckedSettings)
+    classes += [*all_subclasses(CheckedSettings), TrainingSettings, OptimizerSettings]
     places = {}
     for owner in classes:
         if owner.__module__.startswith("keras_transformer."):

@@ -1,13 +1,13 @@
 """Contents of a folder for CTranslate2 whose model answers in one pass."""
 
 import dataclasses
-import math
 from typing import Any
 
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.ctranslate2.head import write_head
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_encoder_spec
+from keras_transformer.export.limits import ANY_LOSS
 
 # Factor of the codec's limit for quantised weights that applies to the kernels of a processor,
 # which lose much more without VNNI: see `generated.py`.
@@ -55,7 +55,7 @@ class CTranslate2Answers:
         limit = self._limits.score_loss(self._pipeline.codec.max_score_loss)
         weights = dataclasses.replace(self._limits, min_agreement=None)
         kernels = dataclasses.replace(
-            self._limits, max_loss=math.inf, max_score_loss=KERNELS * limit
+            self._limits, max_loss=ANY_LOSS, max_score_loss=KERNELS * limit
         )
         in_float32 = self._judge(draft, name, weights, "float32")
         report = self._judge(draft, name, kernels, "default")

@@ -10,11 +10,11 @@ from keras_transformer.export.ctranslate2.answered import CTranslate2Answers
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2
 from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.ctranslate2.folder import CONFIG, MODEL, VOCABULARY
+from keras_transformer.export.ctranslate2.format import FORMAT, CTranslate2Options
 from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
 from keras_transformer.export.ctranslate2.head import HEAD
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.formats import FORMATS
-from keras_transformer.export.limits import MAX_LOSS, Limits
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
@@ -38,12 +38,9 @@ def export_ctranslate2(
     pipeline: Pipeline,
     directory: str | os.PathLike,
     samples: list,
-    quantize: str = "none",
+    options: CTranslate2Options | None = None,
     *,
-    min_agreement: float | None = None,
     references: list[str] | None = None,
-    max_loss: float = MAX_LOSS,
-    max_score_loss: float | None = None,
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
@@ -102,17 +99,8 @@ def export_ctranslate2(
             in one pass about a text.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
-        quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
-            quarter of the size, and products of integers.
-        min_agreement: Minimum share of equal tokens in greedy search on this processor, for a
-            quantised model. `None`: no limit.
+        options: The `CTranslate2Options`. `None`: the defaults.
         references: List of the correct translations of `samples`, or `None`.
-        max_loss: Maximum loss of BLEU and of chrF of the quantised weights, in points, if there are
-            references.
-        max_score_loss: Maximum `score_loss` and `score_error` of the quantised weights, in nats per
-            token: see `Agreement`. With the processor's kernels the limit is 1, or this value if it
-            is larger; for an encoder it is ten times this value. `None`: see `MAX_SCORE_LOSS` and
-            `Codec.max_score_loss`.
         origin: Provenance of the original checkpoint, a dictionary for the `config.json`: see
             `Run.read_origin`.
         progress, left_out: See `export_saved_model`.
@@ -131,25 +119,24 @@ def export_ctranslate2(
         ValueError: If ctranslate2 is missing, or an argument is wrong.
     """
     load_ctranslate2()
-    FORMATS["ctranslate2"].check(pipeline)
+    options = FORMAT.check(pipeline, options)
     samples = pipeline.check_samples(samples)
     directory = check_place(directory)
-    limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
-    limits.check(FORMATS["ctranslate2"].quantizations)
+    limits = Limits.of(options, references)
     if getattr(pipeline, "shortlist", None) is not None:
         raise ExportError(
             "A folder for CTranslate2 cannot contain a shortlist. Export the pipeline without one: "
             "`pipeline.with_shortlist(None)`."
         )
     check_expressible(pipeline.model.config, origin)
-    check_space(directory, pipeline, quantize)
+    check_space(directory, pipeline, options.quantize)
     progress = progress or silent
     kind = CTranslate2Generation if pipeline.generates else CTranslate2Answers
     contents = kind(in_float32(pipeline), samples, limits, progress, left_out)
 
     def write(draft):
         progress("writing the weights")
-        _save(contents.spec(), draft, quantize)
+        _save(contents.spec(), draft, options.quantize)
         for name, model in pipeline.tokenizers.files().items():
             (draft / name).write_bytes(model)
         contents.write_more(draft)
@@ -161,7 +148,7 @@ def export_ctranslate2(
     return {
         "path": str(directory),
         "bytes": sum(file.stat().st_size for file in directory.iterdir()),
-        "quantize": quantize,
+        "quantize": options.quantize,
         **report,
     }
 

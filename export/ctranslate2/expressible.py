@@ -93,7 +93,7 @@ def _scaling(scaling):
     return {"rotary_scaling_type": kind, "rotary_scaling_factor": scaling.factor}
 
 
-def check_run(config, tokenizers, quantize="none", origin=None) -> None:
+def check_run(config, tokenizers, options, origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
     check_expressible(config, origin)
 

@@ -1,7 +1,6 @@
 """Contents of a folder for CTranslate2 whose model generates text."""
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalize
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.extent import limited
+from keras_transformer.export.limits import ANY_LOSS
 from keras_transformer.free_memory import return_free_memory
 
 # Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
@@ -51,7 +51,7 @@ class CTranslate2Generation:
         of_weights = limits.score_loss(MAX_SCORE_LOSS)
         of_kernels = max(MAX_KERNEL_LOSS[limits.quantize], limits.max_score_loss or 0)
         limits = dataclasses.replace(limits, max_score_loss=of_weights)
-        self._of_kernels = dataclasses.replace(limits, max_loss=math.inf, max_score_loss=of_kernels)
+        self._of_kernels = dataclasses.replace(limits, max_loss=ANY_LOSS, max_score_loss=of_kernels)
         self._agreement = Agreement(pipeline, samples, limits, progress, left_out)
 
     def spec(self) -> Any:

@@ -13,6 +13,7 @@ from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_engine
 from keras_transformer.export.ctranslate2.folder import read_folder
+from keras_transformer.export.ctranslate2.format import FORMAT
 from keras_transformer.export.ctranslate2.metadata import (
     ENDS,
     GREEDY,
@@ -20,7 +21,6 @@ from keras_transformer.export.ctranslate2.metadata import (
     NGRAM,
     is_renormalized,
 )
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, check_threads
 from keras_transformer.options import OptionError
 
@@ -38,7 +38,7 @@ def options_of_search(search) -> dict[str, Any]:
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
     by_sum = search.penalty(2) == 1
-    FORMATS["ctranslate2"].beams.check(search, any_normalization=by_sum)
+    FORMAT.beams.check(search, any_normalization=by_sum)
     penalty = search.length_penalty if search.normalization == "power" else 1
     return {"beam_size": search.size, "length_penalty": BY_SUM if by_sum else penalty}
 
@@ -87,7 +87,7 @@ class CTranslate2Generator(OpenGenerator):
     """
 
     more = "a larger beam returns more"
-    opened_with = FORMATS["ctranslate2"].opened_with
+    opened_with = FORMAT.opened_with
     engine = ""
     task, any_beam = "text generation", True
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.checks import check_choice
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.apart import engines_for
@@ -27,13 +28,13 @@ class LiteRTAnswers(Contents):
 
     Args:
         pipeline: A `SinglePass` in float32.
-        samples, limits, lengths, batch_sizes, progress: See `Contents`.
+        samples, limits, options, progress: See `Contents`.
     """
 
-    def __init__(self, pipeline, samples, limits, *shapes_and_progress):
+    def __init__(self, pipeline, samples, limits, options, progress):
         self._codec = codec = pipeline.codec
-        limits.check(codec.max_score_loss)
-        super().__init__(pipeline, samples, limits, *shapes_and_progress)
+        check_choice("quantize", limits.quantize, codec.max_score_loss)
+        super().__init__(pipeline, samples, limits, options, progress)
         self._agreement = AnswerAgreement(
             codec, samples, pipeline.answer(samples), limits, pipeline.log_probabilities
         )

@@ -3,36 +3,31 @@
 from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import as_dict, from_dict
-from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
 from keras_transformer.export.searches import check_fixed
 
 BEAM, DEFAULT = "beam", "default_search"  # in the metadata
 
 
-def beam_of(searches, kind) -> Beam | None:
-    """Returns the beam among the searches of a file, or `None`.
+def beam_of(search, kind) -> Beam | None:
+    """Returns the beam of a file, or `None` if its search is greedy.
 
     Args:
-        searches: List of searches.
+        search: The `Greedy` or `Beam`.
         kind: `SIGNATURES`, or `STRINGS` if the file also takes strings.
 
     Raises:
-        ValueError: If they are anything but `Greedy` and at most one `Beam`, or a .tflite file does
-            not support the beam.
+        TypeError: If it is another search.
+        ValueError: If a .tflite file does not support the beam.
     """
-    right = isinstance(searches, (list, tuple))
-    right = right and all(isinstance(search, (Greedy, Beam)) for search in searches)
-    beams = [search for search in searches if isinstance(search, Beam)] if right else []
-    if not right or len(beams) > 1:
-        raise ValueError(
-            "`searches` must be a list of `Greedy()` and at most one `Beam`. "
-            f"Received: searches={searches!r}."
-        )
-    for beam in beams:
-        check_beam(beam, kind)
-    return beams[0] if beams else None
+    check_search(search, Greedy, Beam)
+    if isinstance(search, Greedy):
+        return None
+    check_beam(search, kind)
+    return search
 
 
 def check_beam(search, kind) -> None:
@@ -42,7 +37,7 @@ def check_beam(search, kind) -> None:
             "`search` must have no `max_length` if the .tflite file takes strings. "
             f"Received: search={search!r}."
         )
-    FORMATS["litert"].beams.check(search)
+    FORMAT.beams.check(search)
 
 
 def beam_metadata(beam, default) -> dict[str, Any]:

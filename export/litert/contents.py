@@ -21,7 +21,8 @@ class Contents:
         pipeline: A `Pipeline` in float32.
         samples: List of inputs to check the file with.
         limits: The `Limits`.
-        lengths, batch_sizes, progress: See `export_litert`.
+        options: The `LiteRTOptions`.
+        progress: See `export_litert`.
 
     Attributes:
         signatures: List of its `FixedSignature`s.
@@ -29,11 +30,11 @@ class Contents:
 
     signatures: Sequence[FixedSignature] = ()
 
-    def __init__(self, pipeline, samples, limits, lengths, batch_sizes, progress):
+    def __init__(self, pipeline, samples, limits, options, progress):
         self.pipeline, self.samples, self.limits = pipeline, samples, limits
         self.quantize, self.progress = limits.quantize, progress
         longest = self.longest
-        self.lengths, self.batch_sizes = self._lengths(lengths), list(batch_sizes)
+        self.lengths, self.batch_sizes = self._lengths(options.lengths), list(options.batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
 
     def about(self) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 """Export to a .tflite file for phones and browsers, with the decoding loop inside."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.export.formats import FORMATS
-from keras_transformer.export.limits import MAX_LOSS, Limits
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.answered import LiteRTAnswers
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.format import FORMAT, LiteRTOptions
 from keras_transformer.export.litert.generated import LiteRTGeneration
 from keras_transformer.export.litert.packed import pack, read_model
 from keras_transformer.export.parity import in_float32, without_sentences
@@ -22,26 +21,13 @@ def export_litert(
     pipeline: Pipeline,
     path: str | os.PathLike,
     samples: list,
-    quantize: str = "none",
+    options: LiteRTOptions | None = None,
     *,
     calibration: list[str] | None = None,
-    lengths: Sequence[int] | None = None,
-    batch_sizes: Sequence[int] = (1,),
-    min_agreement: float | None = None,
     references: list[str] | None = None,
-    max_loss: float = MAX_LOSS,
-    max_score_loss: float | None = None,
-    searches: Sequence[Greedy | Beam] | None = None,
-    beam_only: bool = False,
-    n_best: int | None = None,
-    alignment: tuple[int, int | None] | None = None,
-    license: str | None = None,
-    tokenizer: bool = False,
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-    source_language: str | None = None,
-    target_language: str | None = None,
 ) -> dict[str, Any]:
     """Writes a .tflite file that runs on LiteRT's builtin operators alone.
 
@@ -89,47 +75,16 @@ def export_litert(
             shortlist, the exported searches use it.
         path: The file. An older .tflite file is replaced.
         samples: List of real inputs, such as sentences, to check the export with.
-        quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.
-            `"float16"`: weights of half the size. `"int8"`: weights of a quarter of the size and
-            products of integers; activations are rounded for each product when it is computed.
-            `"int8_static"`: like `"int8"`, but activations are rounded with fixed ranges found with
-            `calibration`, separate ones for the encoder and for a step of the decoder. Layer
-            normalisation, the products inside attention, softmax and logits remain as in `"int8"`.
-            It needs a model with a source. `"int4"`: like `"int8"`, but embeddings and the weights
-            of products have 4 bits, with a scale for each row, and the archive is compressed.
+        options: The `LiteRTOptions`. `None`: the defaults.
         calibration: List of real sentences for `"int8_static"`, different from `samples`.
-        lengths: Source lengths in tokens, increasing; the last one must be the pipeline's
-            `max_length`. Sentences are padded to the next length, which costs time in the encoder.
-            Every length makes the file larger and needs memory at run time. `None`: see
-            `default_lengths`.
-        batch_sizes: Numbers of sentences in a batch. There is a signature of every size for every
-            length.
-        min_agreement, references, max_loss, max_score_loss: See `Limits`. The scores come from
-            `Agreement` or `AnswerAgreement`.
-        searches: The searches in the file: `Greedy`, which is included in any case, and at most one
-            `Beam` with the `normalization` `"gnmt"` or `"power"`. Size, normalization and
-            `stopping` of the beam are fixed in the graphs. Its other settings are used by the check
-            and are defaults when the file is opened. `None`: the pipeline's own `search`.
-        beam_only: Whether to leave out greedy search, because every signature makes the file larger
-            and needs memory at run time.
-        n_best: Number of hypotheses that the beam returns. `None`: 1.
-        alignment: Layer and head of the decoder whose attention the greedy signatures return, a
-            pair of integers; a head of `None` is the mean of the layer's heads. The additional
-            output is `alignment`, float32 `[1, max_length, 16]`, the attention of each output token
-            to the source tokens. `None`: there is no such output.
-        license: License of the model, a string for the metadata. `None`: the license in `origin`.
-        tokenizer: Whether to include signatures that take and return strings. The vocabulary must
-            be a unigram model: see `FastTokenizer`.
+        references: List of the correct outputs for the samples. `None`: they are not known.
         origin: Provenance of the original checkpoint, a dictionary for the metadata: see
             `Run.read_origin`.
         progress: See `export_saved_model`.
         left_out: Number of inputs that are not among `samples` because the check would take too
             long. It appears in the report.
-        source_language: Code of the source language, a string for the metadata.
-        target_language: Code of the target language.
 
-    The options from `searches` to `alignment`, `tokenizer`, `calibration`, `left_out` and the
-    languages are for models that generate text.
+    `calibration` and `left_out` are for models that generate text.
 
     Returns:
         Dictionary of `path`, `bytes`, `quantize`, `signatures`, and the results of `Agreement` for
@@ -148,36 +103,25 @@ def export_litert(
         ValueError: If an argument is wrong or has no effect on the model.
     """
     load_interpreter()
-    format = FORMATS["litert"]
-    options = {
-        "searches": searches,
-        "beam_only": beam_only,
-        "n_best": n_best,
-        "alignment": alignment,
-        "tokenizer": tokenizer,
-        "calibration": calibration,
-        "left_out": left_out,
-        "source_language": source_language,
-        "target_language": target_language,
-    }
-    format.check(pipeline, **options)
+    options = FORMAT.check(pipeline, options, calibration=calibration, left_out=left_out)
     samples = pipeline.check_samples(samples)
     path = check_place_of_file(path)
-    limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
-    limits.check(format.quantizations)
-    check_space(path, pipeline, quantize)
-    contents = in_float32(pipeline), samples, limits, lengths, batch_sizes, progress or silent
-    kind = LiteRTGeneration if pipeline.generates else LiteRTAnswers
-    contents = kind(*contents, **(options if pipeline.generates else {}))
+    limits = Limits.of(options, references)
+    check_space(path, pipeline, options.quantize)
+    contents = in_float32(pipeline), samples, limits, options, progress or silent
+    if pipeline.generates:
+        contents = LiteRTGeneration(*contents, calibration, left_out)
+    else:
+        contents = LiteRTAnswers(*contents)
     about = {
-        "license": license or (origin or {}).get("license"),
+        "license": options.license or (origin or {}).get("license"),
         **({"origin": origin} if origin else {}),
     }
     report = place_file(path, lambda draft: _write(contents, draft, path, about))
     return {
         "path": str(path),
         "bytes": path.stat().st_size,
-        "quantize": quantize,
+        "quantize": options.quantize,
         "signatures": [signature.name for signature in contents.signatures],
         **report,
     }

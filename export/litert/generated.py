@@ -20,18 +20,21 @@ from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_sig
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.source_ids import FRONT, RULE
 from keras_transformer.export.shortlists import shortlist_metadata, shortlist_metrics
+from keras_transformer.options import LANGUAGES
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
 
 NAMES = ("translate", "translate_beam")  # as `names` of `make_signatures`
 
 
-def check_run(config, tokenizers, quantize="none", origin=None) -> None:
-    """Checks that TensorFlow Text's operators for LiteRT support the vocabularies of a run.
+def check_run(config, tokenizers, options, origin=None) -> None:
+    """Checks that TensorFlow Text's operators support the vocabularies of a run, if needed.
 
     Raises:
         ExportError: If they do not.
     """
+    if not options.tokenizer:
+        return
     if None in (config.encoder, config.decoder):
         return  # such a model has no signatures for strings, which is reported later
     for side in dict.fromkeys(tokenizers):
@@ -94,38 +97,31 @@ class LiteRTGeneration(Contents):
 
     Args:
         pipeline: A `Generator` in float32.
-        samples, limits, lengths, batch_sizes, progress: See `Contents`.
-        searches, beam_only, n_best, alignment, tokenizer, calibration, left_out: See
-            `export_litert`.
-        **languages: `source_language` and `target_language`: see `export_litert`.
+        samples, limits, options, progress: See `Contents`.
+        calibration, left_out: See `export_litert`.
 
     Raises:
         ExportError: If the model has no encoder, so that it cannot be calibrated.
         ValueError: If an option is wrong.
     """
 
-    def __init__(
-        self, *contents, searches, beam_only, n_best, alignment, tokenizer, calibration, left_out,
-        **languages,
-    ):  # fmt: skip
-        super().__init__(*contents)
-        pipeline, samples, self._languages = self.pipeline, self.samples, languages
+    def __init__(self, pipeline, samples, limits, options, progress, calibration, left_out):
+        super().__init__(pipeline, samples, limits, options, progress)
+        self._options, beam_only, alignment = options, options.beam_only, options.alignment
         self._calibration = check_calibration(self.quantize, calibration)
         if self._calibration is not None and not pipeline.has_source:
             raise ExportError(
                 f"int8_static needs a model with an encoder. Received: one for {pipeline.task}; "
                 "int8 needs no calibration."
             )
-        searches = (pipeline.search,) if searches is None else searches
-        self._beam = beam = beam_of(searches, STRINGS if tokenizer else SIGNATURES)
-        self._n_best = n_best or 1
+        search = pipeline.search if options.search is None else options.search
+        self._beam = beam = beam_of(search, STRINGS if options.tokenizer else SIGNATURES)
+        self._n_best = options.n_best or 1
         if beam is not None:
             pipeline.check(beam, self._n_best)
         check_alignment(alignment, pipeline.model.config)
-        greedy = next((search for search in searches if search != beam), pipeline.greedy)
+        greedy = search if beam is None else pipeline.greedy
         self._greedy = None if beam_only else greedy
-        if beam_only:
-            _check_beam_only(beam, alignment)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
@@ -136,7 +132,7 @@ class LiteRTGeneration(Contents):
             lengths, self.batch_sizes, *limits, size, self._n_best, alignment, **most
         )
         self.signatures, self._strings = self._ids, None
-        if tokenizer:
+        if options.tokenizer:
             of_strings = make_signatures(lengths, [1], *limits, size, names=NAMES, **most)
             self._strings = StringSignatures(pipeline, samples, of_strings)
             self.signatures = self._ids + of_strings
@@ -182,7 +178,7 @@ class LiteRTGeneration(Contents):
         """Returns the languages: those of a multilingual model, otherwise those of the options."""
         languages = self.pipeline.source_tokenizer.languages
         if languages is None:
-            return self._languages
+            return {name: getattr(self._options, name) for name in LANGUAGES}
         return {"source_language": languages.source, "target_language": languages.target}
 
     def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
@@ -197,14 +193,3 @@ class LiteRTGeneration(Contents):
 
     def results(self) -> dict[str, Any]:  # noqa: D102
         return {**self._calibrated, **shortlist_metrics(self.pipeline, self.samples)}
-
-
-def _check_beam_only(beam, alignment):
-    """Raises a `ValueError` unless a file can do without greedy search."""
-    if beam is None:
-        raise ValueError("`beam_only` needs a `Beam` among the `searches`. Received: no beam.")
-    if alignment is not None:
-        raise ValueError(
-            "`alignment` must be None with `beam_only`, because greedy search returns it. "
-            f"Received: alignment={alignment}."
-        )

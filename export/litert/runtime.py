@@ -12,9 +12,9 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.engines import COMPILED, INTERPRETED
+from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
@@ -159,7 +159,7 @@ class LiteRTFile(contextlib.AbstractContextManager):
 class LiteRTGenerator(LiteRTFile, OpenGenerator):
     """Base class of loaded .tflite files that generate text."""
 
-    opened_with = FORMATS["litert"].opened_with
+    opened_with = FORMAT.opened_with
 
     def with_search(self: Kind, search: Any) -> Kind:
         """Returns a file that differs in its search, with the same engines.

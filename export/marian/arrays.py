@@ -58,13 +58,13 @@ def never_emitted(config) -> list[int]:
     )
 
 
-def check_run(config, tokenizers, quantize="none", origin=None) -> None:
+def check_run(config, tokenizers, options, origin=None) -> None:
     """Checks that Marian can express a model, and in int8 that the browsers' engine can run it.
 
     Args:
         config: The `TransformerConfig`.
         tokenizers: The `Tokenizers`.
-        quantize: `"none"` or `"int8"`.
+        options: The `MarianOptions`.
         origin: Provenance of the original checkpoint, a dictionary, or `None`.
 
     Raises:
@@ -80,7 +80,7 @@ def check_run(config, tokenizers, quantize="none", origin=None) -> None:
             "`keras-transformer distill`, and export the student."
         )
     sizes = check_expressible(config, tokenizers)
-    if quantize == "int8":
+    if options.quantize == "int8":
         check_quantizable(config, sizes)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.formats import FORMATS
-from keras_transformer.export.limits import MAX_LOSS, Limits
+from keras_transformer.export.limits import Limits
 from keras_transformer.export.marian.arrays import (
     check_run,
     cut_shortlist,
@@ -20,6 +19,7 @@ from keras_transformer.export.marian.arrays import (
     quantize,
 )
 from keras_transformer.export.marian.calibration import find_multipliers
+from keras_transformer.export.marian.format import FORMAT, MarianOptions
 from keras_transformer.export.marian.settings import minimum_version
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
@@ -61,13 +61,10 @@ def export_marian(
     pipeline: Pipeline,
     directory: str | os.PathLike,
     samples: list,
-    quantize: str = "none",
+    options: MarianOptions | None = None,
     *,
     calibration: list[str] | None = None,
-    min_agreement: float | None = None,
     references: list[str] | None = None,
-    max_loss: float = MAX_LOSS,
-    max_score_loss: float | None = None,
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
@@ -93,11 +90,10 @@ def export_marian(
             is not used in the check.
         directory: The folder. An older export is replaced.
         samples: List of real sentences to check the export with.
-        quantize: Storage of the weights: `"none"`, float32; or `"int8"`.
+        options: The `MarianOptions`. `None`: the defaults.
         calibration: List of sentences from which the ranges of the activations are found, for int8.
             `None`: `samples`.
-        min_agreement, references, max_loss, max_score_loss, progress, left_out: See
-            `export_ctranslate2`.
+        references, progress, left_out: See `export_ctranslate2`.
         origin: Provenance of the original checkpoint, a dictionary for the `metadata.json`: see
             `Run.read_origin`.
 
@@ -112,17 +108,16 @@ def export_marian(
         OSError: If the folder cannot be written.
         ValueError: If an argument is wrong.
     """
-    FORMATS["marian"].check(pipeline)
+    options = FORMAT.check(pipeline, options)
     samples = pipeline.check_samples(samples)
     directory = check_place(directory)
-    limits = Limits(quantize, min_agreement, references, max_loss, max_score_loss)
-    limits.check(FORMATS["marian"].quantizations)
-    if calibration is not None and quantize == "none":
+    limits = Limits.of(options, references)
+    if calibration is not None and options.quantize == "none":
         raise ValueError("`calibration` has no effect with quantize='none'.")
     calibration = samples if calibration is None else list(calibration)
     if not any(map(str.strip, calibration)):
         raise ValueError("`calibration` must contain at least one sentence that is not empty.")
-    check_run(pipeline.model.config, pipeline.tokenizers, quantize, origin)
+    check_run(pipeline.model.config, pipeline.tokenizers, options, origin)
     check_space(directory, pipeline)
     restricted = in_float32(pipeline)
     pipeline = _quiet(restricted.with_shortlist(None))
@@ -134,7 +129,13 @@ def export_marian(
     metrics = shortlist_metrics(restricted, samples)
     report = place_folder(directory, lambda folder: draft.write(folder, calibration))
     size = sum(file.stat().st_size for file in directory.iterdir())
-    return {"path": str(directory), "bytes": size, "quantize": quantize, **report, **metrics}
+    return {
+        "path": str(directory),
+        "bytes": size,
+        "quantize": options.quantize,
+        **report,
+        **metrics,
+    }
 
 
 def _quiet(pipeline):

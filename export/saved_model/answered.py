@@ -17,7 +17,7 @@ from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.guide import Page, text_operations
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.kernels import output_kernels
-from keras_transformer.export.saved_model.metadata import write_codec
+from keras_transformer.export.saved_model.metadata import write_task
 from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.layers.kernels import DEFAULT as DEFAULT_KERNELS
 from keras_transformer.models.transformer import EncoderDecoderModel
@@ -82,8 +82,8 @@ class SavedModelAnswers:
         )
 
     def write_metadata(self, draft) -> None:
-        """Writes the metadata of the codec into the folder of a version."""
-        write_codec(draft, self._codec)
+        """Writes the task and the metadata of the codec into the folder of a version."""
+        write_task(draft, self._pipeline.task, self._codec)
 
     def release(self) -> None:
         """Frees the weights and graphs that have been written: the check needs the memory."""

@@ -1,19 +1,16 @@
 """Export to a SavedModel for TensorFlow Serving, with the tokenizer inside."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.checks import check_positive
-from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.export.extent import CHECK_SECONDS
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.parity import in_float32
 from keras_transformer.export.place import place_version, save, silent
 from keras_transformer.export.place_checks import check_place_of_versions, check_space
 from keras_transformer.export.saved_model.answered import SavedModelAnswers
+from keras_transformer.export.saved_model.format import FORMAT, SavedModelOptions
 from keras_transformer.export.saved_model.generated import SavedModelGeneration
 from keras_transformer.export.saved_model.guide import model_name
 from keras_transformer.export.saved_model.metadata import write_origin
@@ -25,18 +22,12 @@ def export_saved_model(
     pipeline: Pipeline,
     directory: str | os.PathLike,
     samples: list,
-    search: Greedy | Beam | None = None,
-    n_best: int | None = None,
+    options: SavedModelOptions | None = None,
     *,
-    jit: bool = False,
-    batch_sizes: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    alignment: tuple[int, int | None] | None = None,
     references: list[str] | None = None,
     origin: dict | None = None,
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
-    check_seconds: float | None = None,
 ) -> dict[str, Any]:
     """Writes the next version of a SavedModel: `directory/1/`, `directory/2/` and so on.
 
@@ -72,20 +63,7 @@ def export_saved_model(
             shortlist, the exported searches use it.
         directory: Folder of the versions, as TensorFlow Serving expects it; created if missing.
         samples: List of real inputs, such as sentences, to check the export with.
-        search: The search of `serving_default`. A `Beam` is also used by all signatures with a
-            beam; with a `Greedy` these use `Beam(4)`, or a beam of `n_best` if that is more.
-            `None`: the pipeline's own `search`.
-        n_best: Number M of outputs. `None`: 4, or the size of the beam if that is less.
-        jit: Whether XLA compiles the searches for each of `batch_sizes` and `lengths` when the
-            model is loaded. On CPUs, TensorFlow Serving needs an option for this: see the
-            `README.md`.
-        batch_sizes: Numbers of sentences to compile for, increasing. Other batches are padded or
-            split. `None`: 1, 4 and 16.
-        lengths: Source lengths in tokens to compile for, increasing; the last one must be the
-            pipeline's `max_length`. Other sources are padded. `None`: see `default_lengths`.
-        alignment: Layer and head of the decoder whose attention the signature `alignment` returns,
-            a pair of integers; a head of `None` is the mean of the layer's heads. `None`: there is
-            no such signature.
+        options: The `SavedModelOptions`. `None`: the defaults.
         references: List of the correct answers, for the report of a model that answers in one
             pass. `None`: they are not known.
         origin: Provenance of the original checkpoint, a dictionary: see `Run.read_origin`. It is
@@ -94,12 +72,8 @@ def export_saved_model(
             `print`. `None`: no progress is shown.
         left_out: Number of inputs that are not among `samples` because the check would take too
             long. It appears in the report.
-        check_seconds: Time in seconds after which the check calls no further signature. A call that
-            has begun is not interrupted, and one signature is always called as TensorFlow Serving
-            loads it. The time also limits how many of `samples` are compared. `None`: 600.
 
-    The options from `search` to `alignment`, `left_out` and `check_seconds` are for models that
-    generate text.
+    `left_out` is for models that generate text.
 
     Returns:
         Dictionary of `path`, `bytes` and `signatures`; `python_needs`, the modules that a Python
@@ -110,31 +84,19 @@ def export_saved_model(
 
     Raises:
         ExportError: If the answers differ, or `directory` contains something else.
-        TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+        TypeError: If `options.search` is neither a `Greedy` nor a `Beam`.
         ValueError: If `n_best` is not between 1 and the size of the beam, `batch_sizes` or
-            `lengths` are not as described, `check_seconds` is not positive, the layer or head does
-            not exist, or an option has no effect on the model.
+            `lengths` are not as described, the layer or head does not exist, or an option has no
+            effect on the model.
         OSError: If the version cannot be written.
     """
-    options = {
-        "search": search,
-        "n_best": n_best,
-        "jit": jit,
-        "batch_sizes": batch_sizes,
-        "lengths": lengths,
-        "alignment": alignment,
-        "left_out": left_out,
-        "check_seconds": check_seconds,
-    }
-    FORMATS["saved-model"].check(pipeline, references=references, **options)
-    check_positive("check_seconds", check_seconds, optional=True)
-    options["check_seconds"] = check_seconds or CHECK_SECONDS
+    options = FORMAT.check(pipeline, options, references=references, left_out=left_out)
     samples = pipeline.check_samples(samples)
     directory = check_place_of_versions(directory)
     pipeline, progress = in_float32(pipeline), progress or silent
     check_space(directory, pipeline)
     if pipeline.generates:
-        contents = SavedModelGeneration(pipeline, samples, progress, **options)
+        contents = SavedModelGeneration(pipeline, samples, progress, options, left_out)
     else:
         contents = SavedModelAnswers(pipeline, samples, progress, references)
     model = model_name(directory)

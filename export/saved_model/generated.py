@@ -4,13 +4,13 @@ import functools
 import gc
 from typing import Any
 
-from keras_transformer.export.extent import CheckTime
+from keras_transformer.export.extent import CHECK_SECONDS, CheckTime
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model import guide, templates
 from keras_transformer.export.saved_model.buckets import BucketedSearch, Buckets
 from keras_transformer.export.saved_model.endpoints import Alignments
 from keras_transformer.export.saved_model.kernels import output_kernels
-from keras_transformer.export.saved_model.metadata import write_beam
+from keras_transformer.export.saved_model.metadata import write_beam, write_task
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import Request, make_requests
@@ -30,8 +30,8 @@ class SavedModelGeneration:
     Args:
         pipeline: A `Generator` in float32.
         samples: List of strings.
-        progress, search, n_best, jit, batch_sizes, lengths, alignment, left_out, check_seconds: See
-            `export_saved_model`.
+        options: The `SavedModelOptions`.
+        progress, left_out: See `export_saved_model`.
 
     Attributes:
         weights: Variables that the SavedModel tracks.
@@ -43,18 +43,19 @@ class SavedModelGeneration:
 
     modules = TEXT_OPERATIONS
 
-    def __init__(
-        self, pipeline, samples, progress, search, n_best, jit, batch_sizes, lengths, alignment,
-        left_out, check_seconds,
-    ):  # fmt: skip
+    def __init__(self, pipeline, samples, progress, options, left_out):
         self._pipeline, self._samples, self._progress = pipeline, samples, progress
-        self._jit, self._left_out, self._check_seconds = jit, left_out, check_seconds
-        self._search = search = pipeline.search if search is None else search
+        self._jit, self._left_out = options.jit, left_out
+        self._check_seconds = options.check_seconds or CHECK_SECONDS
+        n_best, alignment, batch_sizes = options.n_best, options.alignment, options.batch_sizes
+        self._search = search = pipeline.search if options.search is None else options.search
         self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
-        self._buckets = _buckets(pipeline.max_length, lengths, batch_sizes if jit else (1,))
-        kernels, matrix = output_kernels(pipeline.model, jit)
+        self._buckets = _buckets(
+            pipeline.max_length, options.lengths, batch_sizes if options.jit else (1,)
+        )
+        kernels, matrix = output_kernels(pipeline.model, options.jit)
         fast = copy_pipeline(pipeline, kernels)
-        graph_of = _compiled(pipeline, self._buckets) if jit else traced
+        graph_of = _compiled(pipeline, self._buckets) if options.jit else traced
         exported = make_endpoints(fast, search, n_best, graph_of, alignment)
         self.weights = fast.weights + matrix
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
@@ -73,7 +74,8 @@ class SavedModelGeneration:
         return page_of(model, self._exported, sample)
 
     def write_metadata(self, draft) -> None:
-        """Writes the server's batching parameters and the beam into the folder of a version."""
+        """Writes the server's batching parameters, the task and the beam into a version."""
+        write_task(draft, self._pipeline.task)
         buckets = self._buckets if self._jit else None
         (draft / guide.BATCHING).write_text(guide.batching_parameters(buckets), "utf-8")
         write_beam(draft, self.endpoints[0].beam)

@@ -7,6 +7,7 @@ from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.files import json_text, read_json
 
 PATH = "assets.extra/metadata.json"
+TASK = "task"  # key of the name of the task
 ORIGIN, README = "assets.extra/origin.json", "README.md"
 SEARCH = "assets.extra/search.json"
 
@@ -40,10 +41,20 @@ def read_beam(folder) -> Any:
     return read_json(folder / SEARCH, from_dict)
 
 
-def write_codec(folder, codec) -> None:
-    """Writes the metadata of a `Codec`, if it has any, into the folder of a version."""
-    if metadata := codec.line_metadata():
-        _write(folder / PATH, metadata)
+def write_task(folder, task, codec=None) -> None:
+    """Writes the name of a task, and the metadata of a `Codec`, into the folder of a version."""
+    metadata = {} if codec is None else codec.line_metadata()
+    _write(folder / PATH, {TASK: task, **metadata})
+
+
+def read_task(folder) -> str | None:
+    """Returns the name of the task of a version; `None` if the folder does not name one.
+
+    Raises:
+        ValueError: If the metadata is damaged.
+    """
+    metadata = read_json(folder / PATH)
+    return metadata.get(TASK) if isinstance(metadata, dict) else None
 
 
 def _write(path, values):
@@ -59,15 +70,11 @@ def read_codec(folder, codec_class) -> Any:
         codec_class: Class of the codec.
 
     Raises:
-        ValueError: If the metadata is damaged, or is needed and missing.
+        ValueError: If the metadata is damaged.
     """
     path = folder / PATH
     try:
-        return codec_class.of_lines(json.loads(path.read_text("utf-8")) if path.exists() else {})
+        metadata = json.loads(path.read_text("utf-8"))
+        return codec_class.of_lines({key: metadata[key] for key in metadata if key != TASK})
     except (OSError, ValueError, KeyError, TypeError) as error:
-        if not path.exists():
-            raise ValueError(
-                f"{folder} has no {PATH}, which contains the names of columns and the length of a "
-                "window. Export it again."
-            ) from None
         raise ValueError(f"{path} cannot be read ({error!r}). Export it again.") from error

@@ -13,12 +13,13 @@ from tensorflow.core.protobuf import saved_model_pb2
 import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import OpenGenerator, changed, reason, refusals
-from keras_transformer.export.saved_model.metadata import read_beam, read_codec
+from keras_transformer.export.saved_model.format import FORMAT
+from keras_transformer.export.saved_model.metadata import PATH, read_beam, read_codec, read_task
 from keras_transformer.export.searches import check_fixed
 from keras_transformer.options import OptionError
+from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.attention import Attention
@@ -56,7 +57,7 @@ class SavedModelTranslator(OpenGenerator):
             exported one, the first call raises the error.
     """
 
-    opened_with = FORMATS["saved-model"].opened_with
+    opened_with = FORMAT.opened_with
 
     def __init__(
         self,
@@ -301,14 +302,16 @@ def pipeline_class_of(path) -> Any:
         path: Folder of a version, or of all versions.
 
     Returns:
-        The class, found by the inputs and outputs of the default signature. `None` if no pipeline
-        has these, or the SavedModel is damaged.
+        The class; `None` if the SavedModel does not name its task.
+
+    Raises:
+        ValueError: If its task is unknown, or the metadata is damaged.
     """
-    graph = _graph_of(newest_version(path))
-    if graph is None:
-        return None
-    signature = graph.signature_def[DEFAULT]
-    return _kind_of(signature.inputs, signature.outputs)
+    path = newest_version(path)
+    task = read_task(path)
+    if task not in (None, *TASKS):
+        raise ValueError(f"{path} has the task {task!r}, which is unknown: {REMEDY}.")
+    return None if task is None else TASKS[task].pipeline_class()
 
 
 def _graph_of(path):
@@ -321,28 +324,18 @@ def _graph_of(path):
         return None
 
 
-def _kind_of(inputs, outputs):
-    kinds = (task.pipeline_class() for task in TASKS.values())
-    return next(
-        (kind for kind in kinds if set(kind.request) == set(inputs) and kind.output in outputs),
-        None,
-    )
-
-
 def _open(path, wanted):
     """Returns a loaded SavedModel, its default signature, and the class of its pipeline."""
-    model = _load(path)
-    signature = model.signatures.get(DEFAULT)
-    inputs = None if signature is None else set(signature.structured_input_signature[1])
-    kind = _kind_of(inputs, signature.structured_outputs) if inputs else None
+    model, kind = _load(path), pipeline_class_of(path)
     if kind is None:
-        names = {name for task in TASKS.values() for name in task.pipeline_class().request}
-        if not inputs or not inputs <= names:
-            takes = " or ".join(f"`{name}`" for name in sorted(names))
-            raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
-    if kind is None or not issubclass(kind, wanted):
-        what = "an unknown task" if kind is None else kind.task
-        raise ValueError(f"{path} holds a model for {what}.")
+        raise ValueError(f"{path} has no {PATH}, which names its task. Export the run again.")
+    signature = model.signatures.get(DEFAULT)
+    inputs = set() if signature is None else set(signature.structured_input_signature[1])
+    if inputs != {*kind.request} or kind.output not in signature.structured_outputs:
+        takes = " and ".join(f"`{name}`" for name in kind.request)
+        raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
+    if not issubclass(kind, wanted):
+        raise ValueError(f"{path} holds a model for {kind.task}.")
     return model, signature, kind
 
 

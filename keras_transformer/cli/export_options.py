@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FiniteRange, max_length, refuse
+from keras_transformer.cli.command import EXISTING_FILE, max_length, refuse
 from keras_transformer.cli.help import add_options, option
+from keras_transformer.cli.search_options import parameter_type
+from keras_transformer.export.options import BEAM, CHECK, QUANTIZATION
+from keras_transformer.search_settings import BeamSettings, settings_of
 
-CHECK = "Check of the export"
-QUANTIZATION = "Quantisation"
-QUALITY = "Quality limits of a quantised model"
 SENTENCES = option(
     "--sentences",
     type=EXISTING_FILE,
@@ -19,15 +19,14 @@ SENTENCES = option(
     help="File to check the export with: one sentence per line, or the path of one recording or "
     "image.  [default: up to 200 of the run's test data]",
 )
-
-CHECK_TIME = option(
-    "--check-seconds",
-    type=FiniteRange(0, min_open=True),
-    metavar="SECONDS",
+REFERENCES = option(
+    "--references",
+    type=EXISTING_FILE,
     group=CHECK,
-    help="Time after which the check calls no further signature of a model that generates text. "
-    "The report names what was left out.  [default: 600]",
+    help="File of the correct output of each line of --sentences, translations or labels, to "
+    "measure the loss of quality.",
 )
+MAX_LENGTH = max_length(group="Shapes")
 
 
 class Numbers(click.ParamType):
@@ -46,109 +45,86 @@ class Numbers(click.ParamType):
         return numbers
 
 
-def batch_sizes(default) -> Callable[[Any], Any]:
-    """Returns the option `--batch-sizes`; its help names the default."""
+def options_of(format) -> Callable[[Any], Any]:
+    """Returns a decorator that adds the options of a `Format`, derived from their declarations."""
+    options = [
+        _option(name, setting, getattr(format.options, name))
+        for name, setting in settings_of(format.options).items()
+        if setting.group is not None
+    ]
+    return lambda command: add_options(command, *options)
+
+
+def _option(name, setting, default):
+    """Returns the option of a field of the options of a format."""
+    words = f"--{name.replace('_', '-')}"
+    if setting.kind in (None, bool):
+        return option(words, is_flag=True, group=setting.group, help=setting.help)
+    shown = f"  [default: {setting.default_help}]" if setting.default_help else ""
     return option(
-        "--batch-sizes",
-        type=Numbers(),
-        metavar="N,N,...",
-        group="Shapes",
-        help="Batch sizes: a graph of fixed shape is built for each. Other batches are padded to "
-        f"the next larger size, or split.  [default: {default}]",
+        words,
+        type=Numbers() if setting.kind is tuple else parameter_type(setting, default),
+        default=None if shown else default,
+        metavar=setting.metavar,
+        group=setting.group,
+        help=f"{setting.help}{shown}",
     )
 
 
-LENGTHS = option(
-    "--lengths",
-    type=Numbers(),
-    metavar="N,N,...",
-    group="Shapes",
-    help="Source lengths, in tokens: a graph of fixed shape is built for each. A shorter source is "
-    "padded to the next length; the last length is the maximum.  [default: 16,64,... up to the "
-    "maximum]",
-)
-MAX_LENGTH = max_length(group="Shapes")
+def values_of(format, options) -> dict[str, Any]:
+    """Returns the values of a format's options that the command line sets, by name.
 
-LIMITS = [
-    SENTENCES,
-    option(
-        "--references",
-        type=EXISTING_FILE,
-        group=CHECK,
-        help="File of the correct output of each line of --sentences, translations or labels, to "
-        "measure the loss of quality.",
-    ),
-    option(
-        "--max-loss",
-        type=FiniteRange(0),
-        default=1.0,
-        metavar="POINTS",
-        group=QUALITY,
-        help="Maximum loss in BLEU and in chrF, or in accuracy.",
-    ),
-    option(
-        "--max-score-loss",
-        type=FiniteRange(0),
-        metavar="NATS",
-        group=QUALITY,
-        help="Maximum loss in log-probability per token, in nats, of the outputs under the run's "
-        "model; also the maximum error of scores or of log-probabilities of labels.  "
-        "[default: 0.01 for float16, 0.1 for int8, 0.2 for int4, 0.03 for CTranslate2's int8 "
-        "weights]",
-    ),
-    option(
-        "--min-agreement",
-        type=FiniteRange(0, 100),
-        metavar="PERCENT",
-        group=QUALITY,
-        help="Minimum share of tokens that agree with the run's, on this processor.  "
-        "[default: no minimum, as the losses are limited]",
-    ),
-]
+    Args:
+        format: The `Format`.
+        options: Values of the options of the command by name. Those of the format are removed.
+    """
+    values = {}
+    for name, setting in settings_of(format.options).items():
+        value = options.pop(name, None)
+        if value is None or value is False:
+            continue
+        if setting.given is not None:
+            value = setting.given
+        values[name] = value / 100 if setting.is_percentage else value
+    return values
 
 
-def check_limits(quantize, sentences, references) -> None:
-    """Refuses limits of a quantised model that have no effect with the other options."""
-    if references and not sentences:
+def check_together(format, options, search) -> None:
+    """Refuses options of a format that have no effect with the others.
+
+    Args:
+        format: The `Format`.
+        options: Values of the options of the command by name.
+        search: The search of the export, or `None`.
+    """
+    for name, setting in settings_of(format.options).items():
+        if setting.requires and not _is_given(format, options, setting.requires):
+            refuse([name], f"needs --{setting.requires.replace('_', '-')}.")
+        if setting.excludes and _is_given(format, options, setting.excludes):
+            refuse([name], f"has no effect with --{setting.excludes.replace('_', '-')}.")
+        if setting.needs == BEAM and not isinstance(search, BeamSettings):
+            refuse([name], "needs --beam.")
+    quantize, sentences = options.get("quantize"), options["sentences"]
+    if options.get("calibration") and quantize != format.calibrated:
+        raise click.UsageError(f"--calibration needs --quantize {format.calibrated}.")
+    if options.get("references") and not sentences:
         raise click.UsageError("--references needs --sentences.")
     if quantize == "none":
-        refuse(["min_agreement", "max_loss", "max_score_loss", "references"], "needs --quantize.")
-    if sentences and not references:
+        refuse(["references"], "needs --quantize.")
+    if sentences and not options.get("references"):
         refuse(["max_loss"], "needs --references beside --sentences.")
 
 
-def calibration(format, what) -> Callable[[Any], Any]:
-    """Returns the option `--calibration` of a `Format`; its help names what is found."""
+def _is_given(format, options, name):
+    return options[name] not in (None, getattr(format.options, name))
+
+
+def calibration(format) -> Callable[[Any], Any]:
+    """Returns the option `--calibration` of a `Format`."""
     return option(
         "--calibration",
         type=EXISTING_FILE,
         group=QUANTIZATION,
         help=f"With {format.calibrated}: file of sentences, one per line, that determine the "
-        f"{what} of the activations.  [default: 200 of the run's training data]",
+        "ranges of the activations.  [default: 200 of the run's training data]",
     )
-
-
-def quantize(format) -> Callable[[Any], Any]:
-    """Returns a decorator that adds `--quantize` and the limits that go with it.
-
-    `check_limits` refuses limits that have no effect.
-
-    Args:
-        format: The `Format`, which knows its quantisations.
-    """
-    about = {
-        "int8_static": "; int8_static also quantises the activations",
-        "int4": "; int4 stores 4 bits for each weight",
-    }
-    more = "".join(text for name, text in about.items() if name in format.quantizations)
-    options = [
-        option(
-            "--quantize",
-            type=click.Choice(format.quantizations),
-            default="none",
-            group=QUANTIZATION,
-            help=f"Number format of the stored weights{more}.",
-        ),
-        *LIMITS,
-    ]
-    return lambda command: add_options(command, *options)

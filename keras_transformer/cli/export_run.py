@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from keras_transformer.cli.command import refuse, warn
-from keras_transformer.cli.export_options import check_limits
+from keras_transformer.cli.export_options import values_of
 from keras_transformer.cli.export_sentences import (
     languages_of,
     print_report,
@@ -17,7 +17,6 @@ from keras_transformer.cli.export_sentences import (
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
 from keras_transformer.cli.shortlist import with_shortlist
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import parse_lines
 
@@ -28,9 +27,11 @@ OF_THE_COMMAND = {
 
 
 def export_run(
-    form,
+    format,
     run,
     path,
+    search=None,
+    *,
     sentences,
     references=None,
     calibration=None,
@@ -40,36 +41,29 @@ def export_run(
 ) -> None:
     """Exports a run, prints the report, and keeps its metrics in the run.
 
-    Everything that needs no model is checked before the run is opened.
+    Everything that needs no model is checked before the run is opened. See `check_together` for
+    options that have no effect.
 
     Args:
-        form: A key of `FORMATS`.
+        format: The `Format`.
         run: Folder of the run.
         path: Path of the export.
+        search: The search of the export. `None`: the format has none.
         sentences, references: Files, or `None`; see `read_sentences`.
         calibration: File of sentences to calibrate with. `None`: the run's training data.
         max_length: Maximum length of inputs and outputs in tokens. `None`: the model's limit.
         shortlist: Path of a shortlist for the searches. `None`: no shortlist.
-        **options: Options of the exporter. Those without effect on the run are left out.
+        **options: Options of the format. Those without effect on the run are left out.
     """
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
 
-    format, quantize = FORMATS[form], options.get("quantize")
-    if calibration and quantize != format.calibrated:
-        raise click.UsageError(f"--calibration needs --quantize {format.calibrated}.")
-    if quantize is not None:
-        check_limits(quantize, sentences, references)
+    quantize, values, data = options.get("quantize"), values_of(format, options), {}
     format.check_place(path)
-    if options.get("tokenizer", True):  # otherwise the format expresses every run
-        format.check_run(Run(run), quantize)
+    format.check_run(Run(run), format.options(**values))
     samples, correct, source = read_sentences(run, sentences, references)
     if quantize is not None and quantize == format.calibrated:
-        options["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
-    if "alignment" in options:
-        options["alignment"] = (-1, None) if options["alignment"] else None
-    if options.get("min_agreement") is not None:
-        options["min_agreement"] /= 100
+        data["calibration"], *_ = read_sentences(run, calibration, splits=("train",))
     folders = pathlib.Path(path), pathlib.Path(path).parent
     with ends_promptly(*folders), shown_progress() as progress:
         progress("loading the run")
@@ -79,22 +73,23 @@ def export_run(
         taken = format.options_of(pipeline)
         _check_parameters(pipeline, run, taken)
         if _is_searched(pipeline):
-            pipeline = pipeline.with_search(_search_in(options))
+            pipeline = pipeline.with_search(search)
         else:
             _warn_of_search(run, path, taken)
         examples = parse_lines(pipeline.parse, samples, "sentence")
         _check_paths(pipeline, sentences, examples)
         count = _affordable(pipeline, examples, progress)
         if correct and quantize != "none":
-            options["references"] = correct[:count]
+            data["references"] = correct[:count]
         if count < len(examples):
-            options["left_out"] = len(examples) - count
+            data["left_out"] = len(examples) - count
         if "source_language" in taken:
-            options.update(languages_of(run))
-        options.update(origin=Run(run).read_origin(), progress=progress)
-        options = {name: value for name, value in options.items() if name in taken}
-        report = format.export(pipeline, path, examples[:count], **options)
-    name = form.replace("-", "_") + ("" if quantize in (None, "none") else f"_{quantize}")
+            values |= languages_of(run)
+        values["search"] = search
+        data |= {"origin": Run(run).read_origin(), "progress": progress}
+        chosen, data = ({n: v for n, v in d.items() if n in taken} for d in (values, data))
+        report = format.export(pipeline, path, examples[:count], format.options(**chosen), **data)
+    name = format.name.replace("-", "_") + ("" if quantize in (None, "none") else f"_{quantize}")
     metrics = {f"{name}_agreement": 100 * report["agreement"]}
     if quantize is not None:
         metrics[f"{name}_bytes"] = report["bytes"]
@@ -146,18 +141,13 @@ def _is_searched(pipeline):
     return not pipeline.generates and pipeline.search is not None
 
 
-def _search_in(options):
-    """Returns the only search of a format's options."""
-    return options["search"] if "search" in options else options["searches"][0]
-
-
 def _warn_of_search(run, path, taken):
     """Warns if the format cannot store the run's own search."""
     from keras_transformer.decoding import Beam
     from keras_transformer.tasks.run import Run
 
     own = Run(run).read_search()
-    if isinstance(own, Beam) and not {"search", "searches"} & taken:
+    if isinstance(own, Beam) and "search" not in taken:
         warn(f"{path} cannot store the run's own search, {own}; it uses greedy search.")
 
 

@@ -91,7 +91,7 @@ def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
     limitless = f" {NO_LIMIT}: no limit." if _takes_none(setting, own) else ""
     return option(
         f"--{name.replace('_', '-')}",
-        type=_type(setting, own),
+        type=parameter_type(setting, own),
         metavar=setting.metavar,
         group="Sampling" if set(OPTIONS[name]) == {"sample"} else "Search",
         help=f"{help or text}{limitless}  [default: {default}]",
@@ -108,11 +108,18 @@ def _takes_none(setting, default):
     return setting.is_optional and default is not None
 
 
-def _type(setting, default):
+def parameter_type(setting, default) -> Any:
+    """Returns the type of a click option for the values of a `FieldSetting` with this default."""
     if setting.choices:
         return click.Choice(setting.choices)
+    if setting.kind is str:
+        return click.STRING
     kind = click.IntRange if setting.kind is int else FiniteRange
-    numbers = kind(setting.least, setting.most)
+    limits = setting.least if setting.above is None else setting.above, setting.most
+    scaled = [
+        100 * limit if limit is not None and setting.is_percentage else limit for limit in limits
+    ]
+    numbers = kind(*scaled, min_open=setting.above is not None)
     return OrNone(numbers) if _takes_none(setting, default) else numbers
 
 

@@ -111,11 +111,11 @@ class Materials:
 
         translator = Translator.from_run(self.path("RUN"))
         write, options = {
-            "SAVED": (export.export_saved_model, {}),
-            "FILE.tflite": (export.export_litert, {"searches": [Beam(2)]}),
-            "CT2": (export.export_ctranslate2, {}),
+            "SAVED": (export.export_saved_model, export.SavedModelOptions()),
+            "FILE.tflite": (export.export_litert, export.LiteRTOptions(search=Beam(2))),
+            "CT2": (export.export_ctranslate2, export.CTranslate2Options()),
         }[name]
-        write(translator, path, TEXTS["IN.txt"].splitlines(), **options)
+        write(translator, path, TEXTS["IN.txt"].splitlines(), options)
 
 
 @pytest.fixture(scope="session")

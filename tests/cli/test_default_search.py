@@ -217,12 +217,12 @@ def test_a_penalty_without_effect_on_a_saved_model_is_refused(saved):
 
 @pytest.mark.parametrize("form", ["ctranslate2", "marian"])
 def test_an_export_that_cannot_store_the_search_is_refused(run, tmp_path, monkeypatch, form):
-    def write(pipeline, path, samples, **options):
+    def write(pipeline, path, samples, options, **data):
         return {"agreement": 1.0, "bytes": 1}
 
     # Marian has no model like this one.
-    monkeypatch.setattr(
-        formats, "_imported", lambda place: write if "export_" in place else lambda *run: None
-    )
+    wanted = formats.FORMATS[form]
+    format = dataclasses.replace(wanted, exporter=write, refusal=lambda *run: None)
+    monkeypatch.setitem(formats.FORMATS, form, format)
     done = call("export", form, run.path, tmp_path / "x", "--sentences", run.path.parent / "lines")
     assert f"cannot store the run's own search, {SEARCH}; it uses greedy search." in done.stderr

@@ -6,7 +6,7 @@ from pipelines import speech_recognizer, translator, write_run
 
 from keras_transformer.cli.export_run import _warn_of_time
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_saved_model
+from keras_transformer.export import SavedModelOptions, export_saved_model
 from keras_transformer.tasks import TASKS
 
 
@@ -44,10 +44,14 @@ def test_what_the_time_of_a_check_left_out_is_a_warning(capsys):
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
 def test_the_time_of_a_check_must_be_positive(seconds, tmp_path):
-    with pytest.raises(ValueError, match="`check_seconds` must be above 0 and finite. Received"):
-        export_saved_model(translator(), tmp_path / "x", ["a"], check_seconds=seconds)
+    with pytest.raises(ValueError, match="`check_seconds` must be above 0 and finite, or None. R"):
+        export_saved_model(
+            translator(), tmp_path / "x", ["a"], SavedModelOptions(check_seconds=seconds)
+        )
 
 
 def test_the_time_of_a_check_has_no_effect_on_a_model_that_answers_in_one_pass(tmp_path):
     with pytest.raises(ValueError, match="`check_seconds` has no effect on a model for speech"):
-        export_saved_model(speech_recognizer(), tmp_path / "x", ["a"], check_seconds=5.0)
+        export_saved_model(
+            speech_recognizer(), tmp_path / "x", ["a"], SavedModelOptions(check_seconds=5.0)
+        )

@@ -13,7 +13,7 @@ from keras_transformer import Beam, Greedy
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.search_options import OPTIONS, line_of
 from keras_transformer.decoding import Sample, SearchOptions
-from keras_transformer.search_settings import NORMALIZATIONS, SearchSetting, settings_of
+from keras_transformer.search_settings import NORMALIZATIONS, FieldSetting, settings_of
 
 KINDS = {"beam": Beam, "greedy": Greedy, "sample": Sample}
 
@@ -62,13 +62,13 @@ def test_an_extra_length_bounds_nothing_where_a_predictor_reports_no_lengths():
 @pytest.mark.parametrize(
     ("setting", "value", "rule"),
     [
-        (SearchSetting("", least=2), 1, "an integer of at least 2"),
-        (SearchSetting("", least=2), True, "an integer of at least 2"),
-        (SearchSetting("", kind=float, least=0), float("inf"), "at least 0 and finite"),
-        (SearchSetting("", kind=float, least=0, most=1), 1.5, "between 0 and 1"),
-        (SearchSetting("", least=0, is_optional=True), -1, "an integer of at least 0, or None"),
-        (SearchSetting("", least=1), tf.constant(3), "an integer of at least 1"),
-        (SearchSetting("", least=0, shape=()), np.float32(-1), "an integer of at least 0"),
+        (FieldSetting("", least=2), 1, "an integer of at least 2"),
+        (FieldSetting("", least=2), True, "an integer of at least 2"),
+        (FieldSetting("", kind=float, least=0), float("inf"), "at least 0 and finite"),
+        (FieldSetting("", kind=float, least=0, most=1), 1.5, "between 0 and 1"),
+        (FieldSetting("", least=0, is_optional=True), -1, "an integer of at least 0, or None"),
+        (FieldSetting("", least=1), tf.constant(3), "an integer of at least 1"),
+        (FieldSetting("", least=0, shape=()), np.float32(-1), "an integer of at least 0"),
     ],
 )
 def test_a_setting_states_its_rule(setting, value, rule):

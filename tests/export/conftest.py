@@ -6,10 +6,16 @@ import subprocess
 import sys
 
 import pytest
+from exporting import asked
 from phrases import bpe_tokenizer, phrase_translator, phrases, unigram_tokenizer
 
 from keras_transformer import Beam
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_litert,
+    export_saved_model,
+)
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +71,9 @@ def calibration():
 def serving(translator, sentences, tmp_path_factory):
     """The folder and the report of a SavedModel with every signature."""
     directory = tmp_path_factory.mktemp("saved_model") / "new" / "serving"
-    return directory, export_saved_model(translator, directory, sentences, alignment=(-1, None))
+    return directory, export_saved_model(
+        translator, directory, sentences, SavedModelOptions(alignment=(-1, None))
+    )
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +82,10 @@ def compiled(translator, sentences, tmp_path_factory):
     beam = Beam(3, 1.5, "average", extra_length=None)
     directory = tmp_path_factory.mktemp("jit") / "compiled"
     report = export_saved_model(
-        translator, directory, sentences, beam, jit=True, batch_sizes=(2,), alignment=(0, 1)
+        translator,
+        directory,
+        sentences,
+        SavedModelOptions(beam, jit=True, batch_sizes=(2,), alignment=(0, 1)),
     )
     assert report["agreement"] == 1.0
     return beam, pathlib.Path(report["path"])
@@ -89,7 +100,12 @@ def export(translator, sentences, calibration, tmp_path_factory):
         if quantize not in made:
             path = folder / f"{quantize}.tflite"
             options = {"calibration": calibration} if quantize == "int8_static" else {}
-            made[quantize] = path, export_litert(translator, path, sentences, quantize, **options)
+            made[quantize] = (
+                path,
+                export_litert(
+                    translator, path, sentences, **asked(LiteRTOptions, quantize, **options)
+                ),
+            )
         return made[quantize]
 
     return of

@@ -8,7 +8,7 @@ from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -44,10 +44,13 @@ def answerer():
 def files(answerer, tmp_path_factory):
     folder = tmp_path_factory.mktemp("answerer")
     version = export_saved_model(answerer, folder / "m", EXAMPLES)
-    export = export_litert
-    options = {"batch_sizes": (1, 3), "lengths": [9, 20]}
     kinds = {
-        quantize: export(answerer, folder / f"{quantize}.tflite", EXAMPLES, quantize, **options)
+        quantize: export_litert(
+            answerer,
+            folder / f"{quantize}.tflite",
+            EXAMPLES,
+            LiteRTOptions(quantize, batch_sizes=(1, 3), lengths=[9, 20]),
+        )
         for quantize in ("none", "int8")
     }
     return version, kinds

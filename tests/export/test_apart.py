@@ -8,10 +8,11 @@ import grappler
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from waiting import until
 
 from keras_transformer import Beam, files
-from keras_transformer.export import apart, export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, apart, export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import EnginesApart, engines_for
 from keras_transformer.export.litert.convert import convert_functions
@@ -214,12 +215,16 @@ def without_path(report):
 @pytest.mark.long
 @pytest.mark.slow
 def test_the_report_of_a_file_is_the_same(unigram_translator, sentences, tmp_path, monkeypatch):
-    options = {"searches": [Beam(2)], "beam_only": True, "batch_sizes": (2,), "tokenizer": True}
+    options = {"search": Beam(2), "beam_only": True, "batch_sizes": (2,), "tokenizer": True}
     reports = []
     for limit in (2**40, 1):
         monkeypatch.setattr(apart, "LARGE", limit)
         path = tmp_path / f"{limit}.tflite"
-        reports.append(export_litert(unigram_translator, path, sentences[:9], **options))
+        reports.append(
+            export_litert(
+                unigram_translator, path, sentences[:9], **asked(LiteRTOptions, **options)
+            )
+        )
     assert "strings" in reports[0]
     assert without_path(reports[0]) == without_path(reports[1])
 

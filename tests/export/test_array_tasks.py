@@ -180,11 +180,11 @@ def test_a_saved_model_of_a_series_answers_lines_as_the_run_does(runs, corpus, t
     np.testing.assert_allclose(list(map(float, lines[1:])), expected, rtol=1e-4, atol=1e-5)
     metadata = directory / "1" / "assets.extra" / "metadata.json"
     assert json.loads(metadata.read_text())["inputs"] == ["rain", "warmth"]
-    metadata.write_text("{}")
+    metadata.write_text('{"task": "time_series"}')
     assert "metadata.json cannot be read" in command("predict", directory, data=text, code=1)
     metadata.unlink()
     line = command("predict", directory, data=text, code=1)
-    assert "has no assets.extra/metadata.json, which contains the names of columns" in line
+    assert "has no assets.extra/metadata.json, which names its task. Export the run again" in line
 
 
 @pytest.mark.parametrize("encoder", slow_except(ENCODERS, "gru_attention", mark=long))

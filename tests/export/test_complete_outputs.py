@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from exporting import asked
 
 from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import SearchOptions
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    export_ctranslate2,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.litert.convert import with_integers
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -87,7 +93,7 @@ def test_signatures_of_a_saved_model(forced, pipelines, tmp_path):
 def test_litert_files_of_ids_and_of_strings(forced, pipelines, tmp_path):
     pipeline, path, beam = pipelines(forced), tmp_path / "x.tflite", Beam(3, extra_length=0)
     options = {"lengths": [LIMIT], "batch_sizes": [1, 2], "tokenizer": True}
-    export_litert(pipeline, path, TEXTS, searches=(GREEDY, beam), **options)
+    export_litert(pipeline, path, TEXTS, **asked(LiteRTOptions, search=beam, **options))
     for search in (GREEDY, beam, Beam(3, extra_length=1)):
         expected = flags(pipeline.answer_batch(TEXTS, search))
         if search == GREEDY or forced:
@@ -109,7 +115,7 @@ def test_litert_files_of_ids_and_of_strings(forced, pipelines, tmp_path):
 def test_all_hypotheses_of_a_litert_file(forced, pipelines, tmp_path):
     pipeline, path = pipelines(forced), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "beam_only": True, "n_best": 4}
-    export_litert(pipeline, path, TEXTS, searches=(BEAM,), **options)
+    export_litert(pipeline, path, TEXTS, **asked(LiteRTOptions, search=BEAM, **options))
     expected = pipeline.n_best(TEXTS, 4, BEAM)
     assert lists(LiteRTTranslator(path, BEAM).n_best_batch(TEXTS, 4)) == lists(expected)
     both([flag for row in expected for flag in flags(row)])

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from exporting import asked
 from marks import long
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    export_ctranslate2,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -68,7 +74,9 @@ def test_files_return_the_vectors_of_the_run(embedder, version, tmp_path, quanti
     expected = embedder.answer(TEXTS)
     assert_same(SavedModelSinglePass(version["path"]).answer_batch(TEXTS), expected)
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
-    file = export_litert(embedder, tmp_path / "x.tflite", TEXTS, quantize, **options)
+    file = export_litert(
+        embedder, tmp_path / "x.tflite", TEXTS, **asked(LiteRTOptions, quantize, **options)
+    )
     loaded = LiteRTSinglePass(file["path"])
     results = loaded.answer_batch(TEXTS)
     assert set(file["signatures"]) == {f"embed_{b}x{n}" for b in (1, 3) for n in (7, 20)}

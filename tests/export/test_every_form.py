@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from pipelines import write_run
+from pipelines import embedder, write_run
 
 import keras_transformer
 from keras_transformer import Beam, Greedy
 from keras_transformer.decoding import Sample, Shortlist
-from keras_transformer.export import ExportError, export_ctranslate2
+from keras_transformer.export import ExportError, export_ctranslate2, export_saved_model
 from keras_transformer.opening import forms
 from keras_transformer.options import OptionError
 from keras_transformer.pipelines import Answering
@@ -259,6 +259,20 @@ def test_opening_imports_no_other_task_and_no_training(path):
     others = {name for name in TASKS if name != "translation"} | {"images", "series"}
     assert "answering" in tasks and not {*tasks} & others
     assert "opening" in packages and not {"training", "cli", "plots"} & {*packages}
+
+
+@SLOW
+def test_a_saved_model_imports_its_own_task_only(tmp_path):
+    """Its metadata names the task, also one that is registered after translation."""
+    export_saved_model(embedder(), tmp_path / "m", ["a", "b"])
+    code = (
+        "import sys, keras_transformer; from keras_transformer.tasks import TASKS;"
+        f"keras_transformer.open({str(tmp_path / 'm')!r})(['a']);"
+        "names = {name.split('.')[2] for name in sys.modules if '.tasks.' in name[:24]};"
+        "print(*names & {*TASKS})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["embedding"]
 
 
 @SLOW

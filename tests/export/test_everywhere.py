@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from phrases import phrases
 from searching import by_beam, by_greedy, by_sample
 
 from keras_transformer import Beam, Greedy
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -42,8 +44,8 @@ def source(translator):
 @pytest.fixture(scope="module")
 def file(translator, sentences, tmp_path_factory):
     path = tmp_path_factory.mktemp("everywhere") / "x.tflite"
-    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}
-    export_litert(translator, path, sentences, **options)
+    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "search": Beam(BEAM)}
+    export_litert(translator, path, sentences, **asked(LiteRTOptions, **options))
     return path
 
 

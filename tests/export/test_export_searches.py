@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from keras_transformer import Beam
-from keras_transformer.export import LiteRTTranslator, SavedModelTranslator, export_litert
+from keras_transformer.export import (
+    LiteRTOptions,
+    LiteRTTranslator,
+    SavedModelTranslator,
+    export_litert,
+)
 
 
 def assert_same(outputs, expected):
@@ -55,7 +60,9 @@ def test_a_beam_that_a_saved_model_does_not_have_is_reported(serving):
 def test_a_tflite_file_returns_the_n_best(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     beam = Beam(3)
-    export_litert(translator, path, sentences[:3], lengths=[20], searches=[beam], n_best=2)
+    export_litert(
+        translator, path, sentences[:3], LiteRTOptions(lengths=[20], search=beam, n_best=2)
+    )
     outputs = LiteRTTranslator(path, beam).n_best_batch(sentences, 2)
     expected = translator.n_best_batch(sentences, 2, beam)
     assert [row[0].text for row in outputs] == [row[0].text for row in expected]

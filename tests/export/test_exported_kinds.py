@@ -5,12 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from marks import long
 from searching import by_beam, by_greedy
 from support import randomise, small_config
 
 from keras_transformer import Beam, Transformer, Translator
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 
 # Nine hypotheses at a time; the cache has a separate part for the first eight positions.
@@ -109,8 +110,8 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
 )
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     translator, path = translators(kind), tmp_path / "x.tflite"
-    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "searches": [Beam(BEAM)]}
-    report = export_litert(translator, path, sentences, **options)
+    options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "search": Beam(BEAM)}
+    report = export_litert(translator, path, sentences, **asked(LiteRTOptions, **options))
     assert report["score_difference"] < 1e-4
     source = sources(translator, sentences)
     rows = [row[row != 0].tolist() for row in source.numpy()]
@@ -134,10 +135,8 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
 @pytest.mark.parametrize("kind", [long("relative"), "ssru"])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
     """Measured for the file's own tokens: 0.0036 to 0.0063 nats per token."""
-    report = export_litert(
-        translators(kind), tmp_path / "x.tflite", sentences, "int8", lengths=[LIMIT],
-        max_score_loss=1.0,
-    )  # fmt: skip
+    options = LiteRTOptions("int8", lengths=[LIMIT], max_score_loss=1.0)
+    report = export_litert(translators(kind), tmp_path / "x.tflite", sentences, options)
     assert report["score_error"] < 0.02
 
 
@@ -162,7 +161,9 @@ def test_an_output_bias_in_quantised_files(
     """Its scores are close to the model with the bias, and far from the one without."""
     options = {"calibration": calibration} if quantize == "int8_static" else {}
     path = tmp_path / "x.tflite"
-    export_litert(light_with_bias, path, sentences, quantize, lengths=[16], **options)
+    export_litert(
+        light_with_bias, path, sentences, **asked(LiteRTOptions, quantize, lengths=[16], **options)
+    )
     exported, with_bias, without = (
         np.array([translation.score for translation in way.answer_batch(sentences)])
         for way in (LiteRTTranslator(path), light_with_bias, light)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from exporting import asked
 from pipelines import filler
 
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -30,7 +31,9 @@ def files(tmp_path_factory):
     """The reports of .tflite files by quantisation."""
     folder, options = tmp_path_factory.mktemp("filler"), {"batch_sizes": (1, 3), "lengths": [6, 11]}
     return {
-        name: export_litert(filler(), folder / f"{name}.tflite", TEXTS, name, **options)
+        name: export_litert(
+            filler(), folder / f"{name}.tflite", TEXTS, **asked(LiteRTOptions, name, **options)
+        )
         for name in ("none", "int8")
     }
 

@@ -9,31 +9,100 @@ import tensorflow as tf
 from pipelines import LINES, classifier, generator, image_classifier, translator
 
 from keras_transformer import Beam
+from keras_transformer.cli.export import export
+from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
 from keras_transformer.decoding import Found
+from keras_transformer.export import (
+    CTranslate2Options,
+    LiteRTOptions,
+    MarianOptions,
+    SavedModelOptions,
+)
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.search_settings import settings_of
 from keras_transformer.tasks.signatures import IDS, TEXT
 
 
 def exporter_of(format):
     module, name = format.exporter.split(":")
-    return getattr(importlib.import_module(f"keras_transformer.export.{module}"), name)
+    return getattr(importlib.import_module(module), name)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_declares_the_options_of_its_exporter(name):
     format = FORMATS[name]
-    first, second, third, *options = inspect.signature(exporter_of(format)).parameters
-    assert (first, third) == ("pipeline", "samples") and second in ("directory", "path")
-    declared = [*format.options, *format.of_answers, *format.of_searches, *format.of_sources]
-    assert sorted(declared) == sorted(options)
+    first, second, third, options, *data = inspect.signature(exporter_of(format)).parameters
+    assert (first, third, options) == ("pipeline", "samples", "options")
+    assert second == ("path" if format.suffix else "directory") and len(data) <= 5
+    assert format.name == name
+    assert sorted({*format.data, *format.of_answers, *format.of_searches}) == sorted(data)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_command_has_the_options_of_its_format_and_declares_none(name):
+    """The others describe the search, the pipeline, or the data that the export is checked with."""
+    format = FORMATS[name]
+    fields = settings_of(format.options)
+    derived = {field for field, setting in fields.items() if setting.group is not None}
+    others = {"sentences", *format.of_pipeline}
+    others |= {"references"} if format.quantizations else set()
+    others |= {"calibration"} if format.calibrated else set()
+    others |= {*OF_GREEDY_OR_BEAM} if "search" in fields else set()
+    taken = {
+        option.name for option in export.commands[name].params if option.param_type_name == "option"
+    }
+    assert taken == {*derived, *others, "module"} and not derived & others
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_options_are_declared_with_help_and_documented(name):
+    """An option of the command line has a help text; the others are set by the command."""
+    kind = FORMATS[name].options
+    for field, setting in settings_of(kind).items():
+        assert (setting.group is None) == (not setting.help), field
+        assert field in kind.__doc__
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (
+            LiteRTOptions,
+            {"quantize": "int2"},
+            "`quantize` must be one of none, float16, int8, int8",
+        ),
+        (
+            CTranslate2Options,
+            {"quantize": "int4"},
+            "`quantize` must be one of none, float16, int8.",
+        ),
+        (
+            MarianOptions,
+            {"max_loss": -1},
+            "`max_loss` must be at least 0 and finite. Received: max",
+        ),
+        (SavedModelOptions, {"check_seconds": 0}, "`check_seconds` must be above 0 and finite, or"),
+        (SavedModelOptions, {"jit": 1}, "`jit` must be True or False. Received: jit=1"),
+        (SavedModelOptions, {"n_best": 0}, "`n_best` must be an integer of at least 1, or None"),
+        (LiteRTOptions, {"license": 3}, "`license` must be a string, or None. Received: license=3"),
+    ],
+)
+def test_options_check_themselves(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**options)
+
+
+def test_options_of_another_format_are_refused(tmp_path):
+    with pytest.raises(TypeError, match="`options` must be `LiteRTOptions`. Received: options=Mar"):
+        exporter_of(FORMATS["litert"])(translator(), tmp_path / "x", LINES, MarianOptions())
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_that_is_calibrated_takes_sentences_for_it(name):
     format = FORMATS[name]
     assert format.calibrated in ("", *format.quantizations)
-    takes = "calibration" in {*format.options, *format.of_searches}
+    takes = "calibration" in {*format.data, *format.of_searches}
     assert takes == bool(format.calibrated)
 
 
@@ -71,19 +140,21 @@ def test_a_format_refuses_other_models_than_it_needs(name, make, tmp_path):
 )
 def test_options_without_effect_are_refused_by_name(name, option, tmp_path):
     pipeline, (word,) = classifier(), option
+    options = FORMATS[name].options(**option)
     message = f"`{word}` has no effect on a model for {pipeline.task}"
     with pytest.raises(ValueError, match=message):
-        FORMATS[name].export(pipeline, tmp_path / "x.tflite", LINES, **option)
+        FORMATS[name].export(pipeline, tmp_path / "x.tflite", LINES, options)
     with pytest.raises(ValueError, match=message):
-        exporter_of(FORMATS[name])(pipeline, tmp_path / "x.tflite", LINES, **option)
+        exporter_of(FORMATS[name])(pipeline, tmp_path / "x.tflite", LINES, options)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["saved-model", "litert"])
 def test_attention_to_a_source_needs_a_source(name, tmp_path):
     message = "`alignment` has no effect on a model for language_modelling"
+    options = FORMATS[name].options(alignment=(0, None))
     with pytest.raises(ValueError, match=message):
-        FORMATS[name].export(generator(), tmp_path / "x.tflite", LINES, alignment=(0, None))
+        FORMATS[name].export(generator(), tmp_path / "x.tflite", LINES, options)
 
 
 def test_references_have_no_effect_on_a_saved_model_that_generates(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from threads import in_threads, turned
 
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.saved_model.metadata import write_task
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.installation import install_hint
 from keras_transformer.tasks.strings import map_sorted
@@ -142,6 +143,7 @@ def small_saved_model(tmp_path_factory):
         lambda sentences: {"translation": module.table[0, 0]}, input_signature=signature
     )
     tf.saved_model.save(module, path, signatures={"serving_default": module.f})
+    write_task(path, "translation")
     SavedModelTranslator(path)  # loads before it is damaged
     return path
 
@@ -152,7 +154,13 @@ def test_a_saved_model_of_something_else_is_reported(tmp_path):
     module = tf.Module()
     module.f = tf.function(lambda x: x + 1, input_signature=[tf.TensorSpec([], tf.float32)])
     tf.saved_model.save(module, tmp_path)
+    with pytest.raises(ValueError, match=r"has no assets.extra/metadata.json, which names its tas"):
+        SavedModelTranslator(tmp_path)
+    write_task(tmp_path, "translation")
     with pytest.raises(ValueError, match="has no signature .*sentences"):
+        SavedModelTranslator(tmp_path)
+    write_task(tmp_path, "weaving")
+    with pytest.raises(ValueError, match=r"has the task 'weaving', which is unknown: import the"):
         SavedModelTranslator(tmp_path)
 
 

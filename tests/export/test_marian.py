@@ -19,6 +19,7 @@ from support import listing, randomise
 from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Constraints, Shortlist
+from keras_transformer.export import MarianOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.marian import export as module
 from keras_transformer.export.marian.arrays import cut_shortlist
@@ -107,7 +108,7 @@ def test_the_file_computes_in_marian_what_the_model_computes(tmp_path, name):
 @pytest.mark.slow
 def test_the_folder_can_be_read_by_marian_and_browsers(tmp_path):
     path, ours = tmp_path / "marian", translator(d_model=64, d_ff=64)
-    report = export_marian(ours, path, SENTENCES, "int8")
+    report = export_marian(ours, path, SENTENCES, MarianOptions("int8"))
     assert listing(path) == sorted(
         ["decoder.intgemm.yml", "decoder.yml", "metadata.json", "model.bin", "model.npz",
          "model.intgemm.alphas.bin", "vocab.spm"]
@@ -193,7 +194,7 @@ def test_marian_can_read_a_shortlist_without_the_tokens_that_it_lacks():
 )
 def test_the_multipliers_come_from_the_largest_activations(tmp_path, decoder):
     ours = translator(d_model=64, d_ff=64, decoder=decoder)
-    export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
+    export_marian(ours, tmp_path / "marian", SENTENCES, MarianOptions("int8"))
     arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
     expected = watched(arrays, settings, ours)
     written = read_bin(tmp_path / "marian" / "model.intgemm.alphas.bin")
@@ -208,7 +209,7 @@ def test_the_multipliers_come_from_the_largest_activations(tmp_path, decoder):
 @pytest.mark.slow
 def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
     ours = translator(d_model=64, d_ff=64)
-    export_marian(ours, tmp_path / "marian", SENTENCES, "int8")
+    export_marian(ours, tmp_path / "marian", SENTENCES, MarianOptions("int8"))
     arrays, settings = settings_of(tmp_path / "marian" / "model.npz")
     written = read_bin(tmp_path / "marian" / "model.intgemm.alphas.bin")
     engines = [
@@ -296,14 +297,16 @@ def test_models_that_the_engine_does_not_compute_in_int8_are_refused_by_name(
     tmp_path, changes, message
 ):
     with pytest.raises(ExportError, match=message):
-        export_marian(translator(**changes), tmp_path / "marian", SENTENCES, "int8")
+        export_marian(translator(**changes), tmp_path / "marian", SENTENCES, MarianOptions("int8"))
 
 
 def test_wrong_arguments_are_reported(tmp_path):
     with pytest.raises(ValueError, match="`quantize` must be one of none, int8"):
-        export_marian(translator(), tmp_path / "m", SENTENCES, "float16")
+        export_marian(translator(), tmp_path / "m", SENTENCES, MarianOptions("float16"))
     with pytest.raises(ValueError, match="`calibration` must contain at least one sentence"):
-        export_marian(translator(), tmp_path / "m", SENTENCES, "int8", calibration=[""])
+        export_marian(
+            translator(), tmp_path / "m", SENTENCES, MarianOptions("int8"), calibration=[""]
+        )
     with pytest.raises(ValueError, match="`calibration` has no effect"):
         export_marian(translator(), tmp_path / "m", SENTENCES, calibration=SENTENCES)
     with pytest.raises(ValueError, match="None of the 1 sentences holds a token"):
@@ -365,7 +368,9 @@ def test_the_gelu_of_old_marian_is_written_as_a_swish_for_every_version(tmp_path
     (tmp_path / "vocab.spm").write_bytes(marian_models.vocabulary(40))
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))
     read = read_checkpoint(tmp_path / "model.npz", max_length=12)
-    report = export_marian(Translator(*read[:2]), tmp_path / "out", SENTENCES, "int8")
+    report = export_marian(
+        Translator(*read[:2]), tmp_path / "out", SENTENCES, MarianOptions("int8")
+    )
     assert report["agreement"] == 1 and "minimum_marian_version" not in report
     weights, written = settings_of(tmp_path / "out" / "model.npz")
     assert written["transformer-ffn-activation"] == "swish"

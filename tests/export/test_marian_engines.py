@@ -16,6 +16,7 @@ from small_runs import CONFIG, write_small_corpus
 
 from keras_transformer import Translator
 from keras_transformer.decoding import Constraints, Shortlist
+from keras_transformer.export import MarianOptions
 from keras_transformer.export.marian.export import export_marian
 from keras_transformer.pretrained.files.marian.binary import read_bin
 from keras_transformer.pretrained.files.marian.settings import read_settings
@@ -118,7 +119,7 @@ def trained(tmp_path_factory):
 def exported(trained, tmp_path_factory):
     ours, lines = trained
     path = tmp_path_factory.mktemp("exported") / "marian"
-    export_marian(ours, path, lines, "int8")
+    export_marian(ours, path, lines, MarianOptions("int8"))
     return path
 
 
@@ -174,7 +175,7 @@ def student(data_dir, tmp_path_factory):
     rows = (folder / "greedy.float32.tsv").read_text("utf-8").splitlines()
     lines = [row.split("\t")[0] for row in rows]
     path = tmp_path_factory.mktemp("student") / "marian"
-    export_marian(ours, path, lines[:40], "int8", calibration=lines)
+    export_marian(ours, path, lines[:40], MarianOptions("int8"), calibration=lines)
     return folder, path, lines, ours
 
 
@@ -205,7 +206,7 @@ def shortlisted(student, tmp_path_factory):
     learned = learn_shortlist(ours, lines[:100], texts(ours, lines[:100]), first=20, best=10)
     restricted = ours.with_shortlist(learned)
     path = tmp_path_factory.mktemp("shortlisted") / "marian"
-    export_marian(restricted, path, lines[:40], "int8", calibration=lines)
+    export_marian(restricted, path, lines[:40], MarianOptions("int8"), calibration=lines)
     return path, lines, restricted, candidates(restricted, path / "lex.s2t.bin", lines)
 
 

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from exporting import asked
 from pipelines import SIZES, tokenizer, with_larger_weights
 from searching import by_greedy
 
@@ -15,6 +16,7 @@ from keras_transformer import (
     TransformerConfig,
     Translator,
 )
+from keras_transformer.export import LiteRTOptions, SavedModelOptions
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.translator import (
     CTranslate2TextGenerator,
@@ -72,7 +74,9 @@ def test_prompts_of_all_lengths_get_new_tokens_in_a_run():
 @pytest.mark.slow
 def test_in_a_saved_model(tmp_path, search=BEAM, jit=False):
     shapes = {"batch_sizes": (4,), "lengths": (LONGEST,)} if jit else {}
-    export_saved_model(generator(search), tmp_path / "1", PROMPTS, jit=jit, **shapes)
+    export_saved_model(
+        generator(search), tmp_path / "1", PROMPTS, **asked(SavedModelOptions, jit=jit, **shapes)
+    )
     require_equal(SavedModelTranslator(tmp_path / "1").answer_batch(PROMPTS), search)
 
 
@@ -89,9 +93,9 @@ def test_in_a_signature_with_settings(tmp_path):
 def test_in_litert(batch, tmp_path):
     pytest.importorskip("ai_edge_litert")
     path = tmp_path / "model.tflite"
-    searches = [Greedy(NEW), Beam(3, 0.0, normalization="power", extra_length=None)]
+    beam = Beam(3, 0.0, normalization="power", extra_length=None)
     sizes = {"lengths": (LONGEST,), "batch_sizes": (1, batch) if batch > 1 else (1,)}
-    export_litert(generator(), path, PROMPTS, searches=searches, **sizes)
+    export_litert(generator(), path, PROMPTS, **asked(LiteRTOptions, search=beam, **sizes))
     require_equal(LiteRTTranslator(path, Greedy(NEW)).answer_batch(PROMPTS), Greedy(NEW))
     require_equal(LiteRTTranslator(path, BEAM).answer_batch(PROMPTS), BEAM)
     with pytest.raises(ValueError, match=f"`max_length` of the greedy search of .* is {NEW}, whic"):
@@ -149,9 +153,9 @@ def test_limits_of_translations_in_ctranslate2(search, rules, limits, tmp_path):
 def test_a_forced_beginning_is_not_new_in_litert(tmp_path):
     pytest.importorskip("ai_edge_litert")
     ours, path = translator(Greedy(3), forced_bos_id=9), tmp_path / "model.tflite"
-    searches = [Greedy(3), Beam(2, max_length=3)]
-    export_litert(ours, path, PROMPTS[1:], searches=searches, lengths=(LONGEST,))
-    for search in searches:
+    beam = Beam(2, max_length=3)
+    export_litert(ours, path, PROMPTS[1:], LiteRTOptions(search=beam, lengths=(LONGEST,)))
+    for search in (Greedy(3), beam):
         expected = [best.text for (best,) in ours.n_best(PROMPTS, 1, search)]
         assert [
             one.text for one in LiteRTTranslator(path, search).answer_batch(PROMPTS)

@@ -5,13 +5,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from exporting import asked
 from phrases import phrases
 from tflite_products import products
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.decoding import Shortlist
 from keras_transformer.decoding.shortlist import candidates
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.searches import ModelSearch
@@ -92,11 +93,11 @@ def test_a_file_translates_as_the_run_does_with_the_same_shortlist(
     restricted, light, tmp_path, calibration, quantize="int4"
 ):
     path = tmp_path / "few.tflite"
-    searches = [Beam(2)] if quantize == "none" else [Greedy()]
-    options = {"lengths": [16], "batch_sizes": [1, 3], "searches": searches}
+    search = Beam(2) if quantize == "none" else Greedy()
+    options = {"lengths": [16], "batch_sizes": [1, 3], "search": search}
     if quantize == "int8_static":
         options["calibration"] = [line for line in calibration if len(line) < 20]
-    report = export_litert(restricted, path, SENTENCES, quantize, **options)
+    report = export_litert(restricted, path, SENTENCES, **asked(LiteRTOptions, quantize, **options))
     in_int8 = ("FLOAT32", "INT8", False) in products(path.read_bytes())
     assert in_int8 == (quantize != "none"), "the logits of the candidates"
     if quantize == "none":

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from exporting import asked
 from pipelines import speech_recognizer, write_run
 from tasks.test_speech_recognizer import RATE, RECORDINGS
 
 from keras_transformer import Beam
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import BestPath
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.packed import pack, read_model, unpack
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
@@ -74,7 +75,7 @@ def test_a_saved_model_takes_files_or_samples(files, tmp_path, search, monkeypat
 def test_a_tflite_file_emits_the_tokens_of_the_run(files, tmp_path, options):
     pytest.importorskip("ai_edge_litert")
     pipeline, path = speech_recognizer(**options), tmp_path / "speech.tflite"
-    report = export_litert(pipeline, path, files, batch_sizes=[1, 3])
+    report = export_litert(pipeline, path, files, LiteRTOptions(batch_sizes=[1, 3]))
     assert report["signatures"] == ["transcribe_1x400", "transcribe_3x400"]
     assert report["agreement"] == 1
     results = LiteRTSinglePass(path).answer_batch(files), pipeline.transcribe(files)
@@ -179,7 +180,7 @@ def test_int8_keeps_the_features_in_float(files, tmp_path):
     pytest.importorskip("ai_edge_litert")
     pipeline, path = speech_recognizer(), tmp_path / "speech.tflite"
     limits = {"max_loss": 100.0, "max_score_loss": 10.0}
-    report = export_litert(pipeline, path, files, "int8", **limits)
+    report = export_litert(pipeline, path, files, **asked(LiteRTOptions, "int8", **limits))
     assert report["bytes"] > 0 and report["sentences"] == len(files)
     (tmp_path / "plain.tflite").write_bytes(read_model(path))
     interpreter = load_interpreter()(model_path=str(tmp_path / "plain.tflite"))

@@ -12,9 +12,14 @@ from phrases import bpe_tokenizer
 from searching import by_beam, by_greedy
 from support import randomise
 
-from keras_transformer import Beam, Greedy, LanguageModel
+from keras_transformer import Beam, LanguageModel
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -84,14 +89,12 @@ def generator_files(generator, exports, tmp_path_factory):
 
 
 def export_generator(generator, folder):
-    version = export_saved_model(generator, folder / "m", PROMPTS, Beam(3))
+    version = export_saved_model(generator, folder / "m", PROMPTS, SavedModelOptions(Beam(3)))
     file = export_litert(
         generator,
         folder / "m.tflite",
         PROMPTS,
-        lengths=[20],
-        searches=[Greedy(), Beam(3)],
-        n_best=2,
+        LiteRTOptions(lengths=[20], search=Beam(3), n_best=2),
     )
     return version, file
 
@@ -153,7 +156,7 @@ def test_a_wrong_weight_of_a_language_model_is_detected(tokenizer, tmp_path, mon
 
     monkeypatch.setattr(StandIns, "copy", disturbed)
     with pytest.raises(ExportError, match="differ from those of the model in memory"):
-        export_litert(generator, tmp_path / "x.tflite", PROMPTS, lengths=[20])
+        export_litert(generator, tmp_path / "x.tflite", PROMPTS, LiteRTOptions(lengths=[20]))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,10 +183,12 @@ def classifier_files(classifier, exports, tmp_path_factory):
 def export_classifier(classifier, folder):
     texts = [*TEXTS, "in 5 weeks"]
     version = export_saved_model(classifier, folder / "m", texts)
-    export = export_litert
     files = {
-        quantize: export(
-            classifier, folder / f"{quantize}.tflite", texts, quantize, batch_sizes=(1, 3)
+        quantize: export_litert(
+            classifier,
+            folder / f"{quantize}.tflite",
+            texts,
+            LiteRTOptions(quantize, batch_sizes=(1, 3)),
         )
         for quantize in ("none", "float16", "int8")
     }

@@ -10,12 +10,18 @@ import time
 import numpy as np
 import pipelines
 import pytest
+from exporting import asked
 from phrases import phrase_translator, phrases, unigram_tokenizer
 from support import normal
 from threads import THREADS, in_threads
 
 from keras_transformer import Beam
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    export_ctranslate2,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.runtime import Pool, check_threads
 
 PROGRAM = pathlib.Path(__file__).parent / "shared_by_threads.py"
@@ -97,7 +103,7 @@ def single_pass_jobs(folder):
     for make, examples in TASKS.items():
         pipeline, file = make(), folder / f"{make.__name__}.tflite"
         lengths = {"lengths": [11]} if pipeline.codec.longest == 11 else {}
-        export_litert(pipeline, file, examples, **lengths)
+        export_litert(pipeline, file, examples, **asked(LiteRTOptions, **lengths))
         yield "LiteRTSinglePass", [file], {}, examples
     export_saved_model(pipeline, folder / "saved", examples)
     yield "SavedModelSinglePass", [folder / "saved"], {}, examples
@@ -107,7 +113,9 @@ def translator_jobs(folder):
     """A .tflite file with a tokenizer and a beam, and a folder for CTranslate2."""
     translator, beam = phrase_translator(unigram_tokenizer()), Beam(3)
     file, model = folder / "t.tflite", folder / "ct2"
-    export_litert(translator, file, SENTENCES, searches=[beam], lengths=[20], tokenizer=True)
+    export_litert(
+        translator, file, SENTENCES, LiteRTOptions(search=beam, lengths=[20], tokenizer=True)
+    )
     yield "LiteRTTranslator", [file], {}, SENTENCES
     yield "LiteRTTranslator", [file, beam], {"num_parallel_calls": 3}, SENTENCES
     yield "LiteRTStringTranslator", [file], {}, SENTENCES

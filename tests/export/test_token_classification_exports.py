@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from exporting import asked
 from phrases import bpe_tokenizer
 from pipelines import with_larger_weights
 
 from keras_transformer.cli.main import cli
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
@@ -54,7 +55,7 @@ def file(token_classifier, tmp_path_factory):
 
 def export_file(token_classifier, path, quantize):
     options = {"batch_sizes": (1, 3), "lengths": [7, 20]}
-    return export_litert(token_classifier, path, TEXTS, quantize, **options)
+    return export_litert(token_classifier, path, TEXTS, **asked(LiteRTOptions, quantize, **options))
 
 
 def assert_same(results, expected):

@@ -11,7 +11,13 @@ from keras_transformer import (
     TransformerConfig,
     Translator,
 )
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_ctranslate2,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
@@ -52,14 +58,18 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
     assert len(set(expected)) > 6, "outputs depend on the source"
     source, target = translator.tokenizers
     assert source.model != target.model
-    report = export_saved_model(translator, tmp_path / "m", texts, alignment=(-1, None))
+    report = export_saved_model(
+        translator, tmp_path / "m", texts, SavedModelOptions(alignment=(-1, None))
+    )
     assert report["agreement"] == 1.0
     outputs = SavedModelTranslator(report["path"]).answer_batch(texts)
     assert [output.text for output in outputs] == expected
     pieces = SessionModel(report["path"]).run("alignment", sentences=texts[:1])
     ids = source.encode(texts[:1]).to_list()[0]
     assert [piece.decode() for piece in pieces["source_pieces"][0]] == source.pieces(ids)
-    report = export_litert(translator, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
+    report = export_litert(
+        translator, tmp_path / "x.tflite", texts, LiteRTOptions(lengths=[20], tokenizer=True)
+    )
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     loaded = LiteRTTranslator(report["path"])
     assert [output.text for output in loaded.answer_batch(texts)] == expected
@@ -91,7 +101,7 @@ def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, t
     summarizer = Summarizer(two_vocabularies.model, two_vocabularies.tokenizers, 20)
     texts = [text for text in sentences[:12] if text.strip()]
     expected = summarizer(texts)
-    report = export_saved_model(summarizer, tmp_path / "m", texts, Beam(3))
+    report = export_saved_model(summarizer, tmp_path / "m", texts, SavedModelOptions(Beam(3)))
     assert report["agreement"] == 1.0
     loaded = SavedModelTranslator(report["path"])
     outputs = loaded.answer_batch(texts)
@@ -102,7 +112,9 @@ def test_a_summarizer_is_exported_to_every_format(two_vocabularies, sentences, t
     readme = (pathlib.Path(report["path"]) / "README.md").read_text()
     assert "Summarises texts, with tokenizer and search in the graph" in readme
     assert "translation" not in answer
-    report = export_litert(summarizer, tmp_path / "x.tflite", texts, lengths=[20], tokenizer=True)
+    report = export_litert(
+        summarizer, tmp_path / "x.tflite", texts, LiteRTOptions(lengths=[20], tokenizer=True)
+    )
     assert report["agreement"] == report["strings"]["agreement"] == 1.0
     for loaded in (LiteRTTranslator(report["path"]), LiteRTStringTranslator(report["path"])):
         outputs = loaded.answer_batch(texts)

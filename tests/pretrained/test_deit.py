@@ -10,7 +10,7 @@ from image_answers import compare
 from vit_folders import IMAGENET, PREPROCESSOR, SIZES, TEACHER, forward, images_of, write_folder
 
 from keras_transformer import from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
@@ -128,7 +128,7 @@ def test_a_run_its_exports_and_plots_agree(tmp_path):
     assert [label.decode() for label in labels] == expected
     assert export_litert(image_classifier, tmp_path / "m.tflite", images)["agreement"] == 1
     report = export_litert(
-        image_classifier, tmp_path / "i.tflite", images, quantize="int8", max_loss=9
+        image_classifier, tmp_path / "i.tflite", images, LiteRTOptions(quantize="int8", max_loss=9)
     )
     assert report["quantize"] == "int8"
 

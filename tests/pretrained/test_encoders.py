@@ -12,7 +12,7 @@ from hostile_texts import assert_equal, hostile, rows
 from marks import slow_except
 
 from keras_transformer import from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 
 LABELS = {"id2label": TAGGER["id2label"]}
@@ -190,5 +190,7 @@ def test_exports_answer_as_the_checkpoint(family, tmp_path):
     assert export_saved_model(classifier, tmp_path / "saved", TEXTS)["agreement"] == 1
     for quantize in ("none", "int8"):
         path = tmp_path / f"{quantize}.tflite"
-        report = export_litert(classifier, path, TEXTS, quantize=quantize, min_agreement=0.75)
+        report = export_litert(
+            classifier, path, TEXTS, LiteRTOptions(quantize=quantize, min_agreement=0.75)
+        )
         assert report["agreement"] >= (0.75 if quantize == "int8" else 1)

@@ -25,6 +25,7 @@ from support import listing
 from keras_transformer import Greedy, from_pretrained
 from keras_transformer.cli.main import cli
 from keras_transformer.export import (
+    CTranslate2Options,
     ExportError,
     export_ctranslate2,
     export_litert,
@@ -160,7 +161,7 @@ def test_a_program_without_this_package_pools_the_states_itself(tmp_path, monkey
 def test_quantised_vectors_point_in_nearly_the_same_direction(tmp_path, quantize="int8"):
     embedder = pipelines.embedder()
     exact = export_ctranslate2(embedder, tmp_path / "exact", TEXTS)
-    report = export_ctranslate2(embedder, tmp_path / "m", TEXTS, quantize)
+    report = export_ctranslate2(embedder, tmp_path / "m", TEXTS, CTranslate2Options(quantize))
     loaded = open_ctranslate2(tmp_path / "m", compute_type="float32")
     cosines = np.sum(loaded.embed(TEXTS) * embedder.embed(TEXTS), axis=1)
     limit = embedder.codec.max_score_loss[quantize]
@@ -185,7 +186,7 @@ def test_a_head_that_differs_is_detected(tmp_path, monkeypatch, quantize="int8")
 
     monkeypatch.setattr(answered, "write_head", write_wrong)
     with pytest.raises(ExportError, match=r"x: .* (differs|off) .* not kept"):
-        export_ctranslate2(pipeline, tmp_path / "x", TEXTS, quantize)
+        export_ctranslate2(pipeline, tmp_path / "x", TEXTS, CTranslate2Options(quantize))
     assert listing(tmp_path) == []
 
 

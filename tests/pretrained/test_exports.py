@@ -10,6 +10,7 @@ from opus_folders import CODES, write_folder
 
 from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.decoding import SearchOptions
+from keras_transformer.export import SavedModelOptions
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2Translator
 from keras_transformer.export.litert.export import export_litert
@@ -50,7 +51,9 @@ def translator(tmp_path_factory):
 @pytest.mark.long
 def test_a_saved_model_in_a_session_and_in_python(translator, tmp_path):
     """`export_saved_model` compares every signature with the model in memory in both."""
-    report = export_saved_model(translator, tmp_path / "m", SENTENCES, search=BEAM, origin=ORIGIN)
+    report = export_saved_model(
+        translator, tmp_path / "m", SENTENCES, SavedModelOptions(search=BEAM), origin=ORIGIN
+    )
     assert report["agreement"] == 1
     assert json.loads((tmp_path / "m/1/assets.extra/origin.json").read_text()) == ORIGIN
     assert "- license: cc-by-4.0\n" in (tmp_path / "m/1/README.md").read_text()

@@ -24,7 +24,7 @@ from gpt2_folders import (
 from marks import slow_except
 
 from keras_transformer import Greedy, from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import SavedModelOptions, export_litert, export_saved_model
 from keras_transformer.pipelines import TextGenerator
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
@@ -184,7 +184,9 @@ def test_a_saved_model_of_strings_and_a_tflite_file_of_ids(tmp_path):
     """Both are kept only if they answer as the model in memory does."""
     write_folder(tmp_path / "hf")
     generator, search = from_pretrained(tmp_path / "hf"), Greedy()
-    report = export_saved_model(generator, tmp_path / "saved", TEXTS, search=search)
+    report = export_saved_model(
+        generator, tmp_path / "saved", TEXTS, SavedModelOptions(search=search)
+    )
     assert report["agreement"] == 1
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))

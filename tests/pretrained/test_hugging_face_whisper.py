@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import whisper_folders
+from exporting import asked
 from test_hugging_face import run_python
 from whisper_folders import END, GENERATION, IDS, MERGES, PIECES, SIZES
 
 from keras_transformer import Beam
 from keras_transformer.decoding import Prompted, score
 from keras_transformer.decoding.prompts import NO_TOKEN
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
@@ -254,7 +255,9 @@ def test_every_choice_of_a_tflite_file(kind, quantize, tmp_path):
     pytest.importorskip("ai_edge_litert")
     pipeline, expected = recognizer("multilingual", kind)
     limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
-    export_litert(pipeline, tmp_path / "m.tflite", files(expected), quantize, **limits)
+    export_litert(
+        pipeline, tmp_path / "m.tflite", files(expected), **asked(LiteRTOptions, quantize, **limits)
+    )
     loaded, pad = LiteRTSinglePass(tmp_path / "m.tflite"), pipeline.model.config.tokens.pad_id
     equal = []
     for search, inputs in requests(pipeline, expected, kind):

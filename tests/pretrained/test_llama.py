@@ -30,7 +30,13 @@ from llama_folders import (
 from marks import slow, slow_except
 
 from keras_transformer import Beam, Greedy, from_pretrained
-from keras_transformer.export import export_ctranslate2, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_ctranslate2,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.ctranslate2.generated import CTranslate2Generation
 from keras_transformer.export.ctranslate2.translator import CTranslate2TextGenerator
 from keras_transformer.export.limits import Limits
@@ -342,7 +348,9 @@ def test_a_saved_model_of_strings(kind, tmp_path):
     """It is kept only if it answers as the model in memory does."""
     write_folder(tmp_path / "hf", kind)
     generator, search = from_pretrained(tmp_path / "hf"), Greedy()
-    report = export_saved_model(generator, tmp_path / "saved", TEXTS, search=search)
+    report = export_saved_model(
+        generator, tmp_path / "saved", TEXTS, SavedModelOptions(search=search)
+    )
     assert report["agreement"] == 1
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))
@@ -396,7 +404,9 @@ def test_tflite_files_of_ids(kind, tmp_path):
     generator = from_pretrained(tmp_path / "hf")
     assert export_litert(generator, tmp_path / "m.tflite", TEXTS)["agreement"] == 1
     if kind == "llama3":  # 8 bits cost the random weights of the other one more than is allowed
-        assert export_litert(generator, tmp_path / "8.tflite", TEXTS, quantize="int8")["agreement"]
+        assert export_litert(
+            generator, tmp_path / "8.tflite", TEXTS, LiteRTOptions(quantize="int8")
+        )["agreement"]
 
 
 def case(kind, name, **changes):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import Beam, Greedy, from_pretrained
-from keras_transformer.export import ExportError, export_ctranslate2
+from keras_transformer.export import CTranslate2Options, ExportError, export_ctranslate2
 from keras_transformer.export.ctranslate2 import stacks
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.installation import install_hint
@@ -78,7 +78,9 @@ def test_tokens_are_those_of_the_run(name, tmp_path):
 @pytest.mark.long
 def test_the_folder_of_a_llama_in_int8(tmp_path):
     pipeline = generator_of(tmp_path / "hf", *CASES["llama3"])
-    report = export_ctranslate2(pipeline, tmp_path / "m", TEXTS, "int8", max_score_loss=0.2)
+    report = export_ctranslate2(
+        pipeline, tmp_path / "m", TEXTS, CTranslate2Options("int8", max_score_loss=0.2)
+    )
     assert report["in_float32"]["score_error"] < 0.2
 
 

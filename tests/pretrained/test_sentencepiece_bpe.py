@@ -23,7 +23,7 @@ from sentencepiece_bpe_folders import (
 )
 
 from keras_transformer import Greedy, from_pretrained
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import SavedModelOptions, export_litert, export_saved_model
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks import open_run
 from keras_transformer.training.converted import write_converted
@@ -339,7 +339,9 @@ def test_exports(tmp_path):
     """They are kept only if they answer as the model in memory does."""
     write_folder(tmp_path / "hf", "first")
     generator, texts = from_pretrained(tmp_path / "hf"), ["A dog is", " the film", ""]
-    report = export_saved_model(generator, tmp_path / "saved", texts, search=Greedy())
+    report = export_saved_model(
+        generator, tmp_path / "saved", texts, SavedModelOptions(search=Greedy())
+    )
     assert report["agreement"] == 1
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "saved/1"))

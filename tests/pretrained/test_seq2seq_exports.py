@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.cli.main import cli
+from keras_transformer.export import CTranslate2Options, LiteRTOptions
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2TextGenerator
@@ -71,7 +72,7 @@ def test_languages_in_a_saved_model(tmp_path):
 def test_a_tflite_file(name, tmp_path):
     pipeline = opened(tmp_path / "hf", name)
     path = tmp_path / "m.tflite"
-    report = export_litert(pipeline, path, SENTENCES, lengths=[pipeline.max_length])
+    report = export_litert(pipeline, path, SENTENCES, LiteRTOptions(lengths=[pipeline.max_length]))
     assert report["agreement"] == report["beam"]["agreement"] == 1
     loaded = LiteRTTranslator(path)
     assert [best.text for best in loaded.answer_batch(SENTENCES)] == pipeline(SENTENCES)
@@ -162,7 +163,9 @@ def test_a_folder_for_ctranslate2(name, tmp_path):
         expected = pipeline.with_languages(target=other)(MANY, search=pipeline.greedy)
         assert [best.text for best in loaded.answer_batch(MANY)] == expected != texts
         assert before(MANY) == texts, "the object before is as it was"
-    report = export_ctranslate2(pipeline, tmp_path / "q", MANY, "int8", max_score_loss=0.1)
+    report = export_ctranslate2(
+        pipeline, tmp_path / "q", MANY, CTranslate2Options("int8", max_score_loss=0.1)
+    )
     assert abs(report["in_float32"]["score_loss"]) < 0.1
 
 

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from click.testing import CliRunner
+from exporting import asked
 from small_runs import CONFIG, write_pairs, write_small_corpus
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.training_run import train
@@ -143,7 +145,9 @@ def test_it_translates_as_the_run_does_token_for_token(trained, converted):
 @pytest.mark.long
 def test_its_int8_file_passes_the_agreement_check(trained, converted, tmp_path):
     _, lines, references = trained
-    options = {"references": references, "lengths": [20], "searches": [Greedy()]}
-    report = export_litert(converted, tmp_path / "x.tflite", lines, "int8", **options)
+    options = {"references": references, "lengths": [20], "search": Greedy()}
+    report = export_litert(
+        converted, tmp_path / "x.tflite", lines, **asked(LiteRTOptions, "int8", **options)
+    )
     assert report["score_loss"] < 0.1 and report["token_agreement"] > 0.8
     assert (tmp_path / "x.tflite").stat().st_size == report["bytes"]

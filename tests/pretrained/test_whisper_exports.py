@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import whisper_folders
+from exporting import asked
 from marks import long
 
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.export.litert import stand_ins
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
@@ -109,7 +110,9 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
     pytest.importorskip("ai_edge_litert")
     files, path = [*recordings()], tmp_path / "m.tflite"
     limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
-    report = export_litert(pipeline, path, files, quantize, batch_sizes=[1, 3], **limits)
+    report = export_litert(
+        pipeline, path, files, **asked(LiteRTOptions, quantize, batch_sizes=[1, 3], **limits)
+    )
     results = LiteRTSinglePass(path).answer_batch(files), pipeline.transcribe(files)
     if quantize == "none":
         assert report["agreement"] == 1
@@ -165,7 +168,7 @@ def test_silence_has_no_text_in_a_tflite_file(partly_silent, quantize, tmp_path,
     monkeypatch.setattr(stand_ins, "SMALLEST", 64)
     files, path = [*recordings()], tmp_path / "m.tflite"
     limits = {"max_loss": 100.0, "max_score_loss": 10.0} if quantize == "int8" else {}
-    report = export_litert(partly_silent, path, files, quantize, **limits)
+    report = export_litert(partly_silent, path, files, **asked(LiteRTOptions, quantize, **limits))
     loaded = LiteRTSinglePass(path)
     results = loaded.answer_batch(files)
     if quantize == "none":

@@ -5,9 +5,15 @@ import io
 import numpy as np
 import pytest
 import rich.console
+from exporting import asked
 
 from keras_transformer import Beam, Greedy, Translator
-from keras_transformer.export import export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.pipelines import Run
@@ -108,7 +114,9 @@ def test_a_saved_model_of_a_recurrent_decoder_translates_as_the_run(jit, trained
     folder = trained("ssru")
     translator, sources = Translator.from_run(folder / "run"), lines(folder, "test.source")
     shapes = {"batch_sizes": (4,), "lengths": (16,)} if jit else {}
-    export_saved_model(translator, tmp_path / "served", sources[:50], jit=jit, **shapes)
+    export_saved_model(
+        translator, tmp_path / "served", sources[:50], **asked(SavedModelOptions, jit=jit, **shapes)
+    )
     loaded = SavedModelTranslator(tmp_path / "served")
     outputs = [output.text for output in loaded.answer_batch(sources)]
     assert outputs == translator(sources)
@@ -137,7 +145,13 @@ def test_a_litert_file_of_a_recurrent_decoder_passes_its_agreement_check(
     if quantize == "int8_static":
         options["calibration"] = lines(folder, "train.source")[:300]
     references = lines(folder, "test.target")
-    export_litert(translator, path, sources, quantize, references=references, **options)
+    export_litert(
+        translator,
+        path,
+        sources,
+        references=references,
+        **asked(LiteRTOptions, quantize, **options),
+    )
     for search in (Greedy(), Beam(3)):
         expected = translator(sources, search)
         outputs = [output.text for output in LiteRTTranslator(path, search).answer_batch(sources)]

@@ -6,7 +6,7 @@ import time
 import pytest
 from threads import THREADS, in_threads
 
-from keras_transformer.tasks import Tasks
+from keras_transformer.registry import Registry
 
 MODULE = """
 import threading
@@ -36,8 +36,8 @@ def tasks(tmp_path, monkeypatch):
     (package / "slow.py").write_text(MODULE)
     (package / "broken.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
-    made = Tasks(package.name, {"slow": "slow:Slow", "broken": "broken:Task"})
-    made._tasks = SlowTable(made._tasks)
+    made = Registry(package.name, {"slow": "slow:Slow", "broken": "broken:Task"})
+    made._objects = SlowTable(made._objects)
     yield made
     for name in [name for name in sys.modules if name.startswith(package.name)]:
         del sys.modules[name]

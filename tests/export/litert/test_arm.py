@@ -10,10 +10,11 @@ import sys
 import numpy as np
 import pytest
 from arm import Arm, UnavailableError, prepare
+from exporting import asked
 from marks import long
 
 from keras_transformer import Beam
-from keras_transformer.export import export_litert
+from keras_transformer.export import LiteRTOptions, export_litert
 
 pytest.importorskip("ai_edge_litert")
 pytestmark = pytest.mark.slow
@@ -64,8 +65,10 @@ def files(arm, translator, sentences, tmp_path_factory):
     folder, paths = tmp_path_factory.mktemp("arm"), {}
     for quantize in BOUNDS:
         paths[quantize] = folder / f"{quantize}.tflite"
-        options = {"lengths": [20], "searches": [Beam(4)], "n_best": 2}
-        export_litert(translator, paths[quantize], sentences, quantize, **options)
+        options = {"lengths": [20], "search": Beam(4), "n_best": 2}
+        export_litert(
+            translator, paths[quantize], sentences, **asked(LiteRTOptions, quantize, **options)
+        )
     return paths
 
 

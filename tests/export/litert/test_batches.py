@@ -12,6 +12,7 @@ from litert_files import untrained_translator
 
 from keras_transformer import Translator
 from keras_transformer.cli import main as command_line
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.check import require_rows_as_alone
@@ -99,7 +100,7 @@ def translator(tokenizer):
 def file(translator, tmp_path_factory):
     pytest.importorskip("ai_edge_litert")
     path = tmp_path_factory.mktemp("batches") / "x.tflite"
-    export_litert(translator, path, SENTENCES, lengths=[8, 12], batch_sizes=[1, 32])
+    export_litert(translator, path, SENTENCES, LiteRTOptions(lengths=[8, 12], batch_sizes=[1, 32]))
     return path
 
 
@@ -148,10 +149,7 @@ def test_a_batch_with_swapped_rows_is_detected(translator, tmp_path, monkeypatch
             translator,
             tmp_path / "x.tflite",
             SENTENCES,
-            "int8",
-            lengths=[12],
-            batch_sizes=[1, 8],
-            min_agreement=0,
+            LiteRTOptions("int8", lengths=[12], batch_sizes=[1, 8], min_agreement=0),
         )
     assert not list(tmp_path.iterdir())
 
@@ -210,7 +208,7 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
     ran = []
 
     @functools.wraps(export_litert)
-    def record(translator, path, sentences, quantize, **options):
+    def record(translator, path, sentences, options, **data):
         ran.append((translator, options))
         return {"agreement": 1.0, "bytes": 1}
 
@@ -232,11 +230,11 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
         return ran.pop()
 
     opened, options = export()
-    assert (opened.opened_with, options["lengths"], options["batch_sizes"]) == (None, None, (1,))
-    assert (options["source_language"], options["target_language"]) == ("en", "fr")
+    assert (opened.opened_with, options.lengths, options.batch_sizes) == (None, None, (1,))
+    assert (options.source_language, options.target_language) == ("en", "fr")
     opened, options = export("--batch-sizes", "1,32", "--lengths", "16,32,40", "--max-length", 40)
     assert opened.opened_with == 40
-    assert (options["lengths"], options["batch_sizes"]) == ((16, 32, 40), (1, 32))
+    assert (options.lengths, options.batch_sizes) == ((16, 32, 40), (1, 32))
     (tmp_path / "config.toml").unlink()
     _, options = export()
-    assert options["source_language"] is options["target_language"] is None
+    assert options.source_language is options.target_language is None

@@ -7,9 +7,11 @@ import zipfile
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from exporting import asked
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert.beams import beam_in, beam_metadata, check_beam, search_in
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
@@ -75,7 +77,7 @@ def test_a_beam_of_another_kind_than_the_files_is_refused():
 def test_it_returns_what_the_run_returns(light, tmp_path, beam):
     path = tmp_path / "x.tflite"
     options = {"lengths": [16], "batch_sizes": [1, 3], "n_best": 3}
-    report = export_litert(light, path, SENTENCES, searches=[beam], **options)
+    report = export_litert(light, path, SENTENCES, **asked(LiteRTOptions, search=beam, **options))
     assert report["beam"]["hypotheses"] == 3 * len(SENTENCES)
     ours = LiteRTTranslator(path, beam).n_best_batch(SENTENCES, 3)
     theirs = light.n_best(SENTENCES, 3, beam)
@@ -96,7 +98,7 @@ def test_it_returns_what_the_run_returns(light, tmp_path, beam):
 def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
     path = tmp_path / "x.tflite"
     translator = Translator(light.model, light.tokenizers, search=NARROW)
-    report = export_litert(translator, path, SENTENCES, lengths=[16], n_best=2)
+    report = export_litert(translator, path, SENTENCES, LiteRTOptions(lengths=[16], n_best=2))
     assert report["signatures"] == ["greedy_1x16", "beam4_1x16"]
     assert LiteRTTranslator(path).search == NARROW
     metadata = json.loads(zipfile.ZipFile(path).read("metadata.json"))
@@ -122,9 +124,12 @@ def test_the_default_of_the_run_is_the_default_of_its_file(light, tmp_path):
 def test_a_file_with_a_beam_only_returns_what_the_run_returns(unigram_translator, tmp_path):
     """Its default search is the beam, although that of the run is greedy search."""
     path, beam = tmp_path / "x.tflite", Beam(3, 0.6)
-    options = {"searches": [beam], "n_best": 2, "lengths": [20]}
+    options = {"search": beam, "n_best": 2, "lengths": [20]}
     report = export_litert(
-        unigram_translator, path, SENTENCES, beam_only=True, tokenizer=True, **options
+        unigram_translator,
+        path,
+        SENTENCES,
+        **asked(LiteRTOptions, beam_only=True, tokenizer=True, **options),
     )
     assert report["signatures"] == ["beam3_1x20", "translate_beam3_1x20"]
     assert report["agreement"] == report["strings"]["agreement"] == 1
@@ -151,8 +156,10 @@ def test_a_file_with_a_beam_only_returns_what_the_run_returns(unigram_translator
 
 def test_a_beam_only_needs_a_beam(light, tmp_path):
     path, options = tmp_path / "x.tflite", {"beam_only": True, "lengths": [16]}
-    with pytest.raises(ValueError, match="`beam_only` needs a `Beam` among the `searches`. Receiv"):
-        export_litert(light, path, SENTENCES, **options)
-    with pytest.raises(ValueError, match=r"`alignment` must be None .*: alignment=\(-1, None\)."):
-        export_litert(light, path, SENTENCES, searches=[NARROW], alignment=(-1, None), **options)
+    message = r"`beam_only` needs a `Beam`. Received: beam_only=True, search=Greedy\("
+    with pytest.raises(ValueError, match=message):
+        export_litert(light, path, SENTENCES, LiteRTOptions(**options))
+    message = r"`alignment` has no effect with `beam_only`. Received: alignment=\(-1, None\)."
+    with pytest.raises(ValueError, match=message):
+        LiteRTOptions(search=NARROW, alignment=(-1, None), **options)
     assert not path.exists()

@@ -6,6 +6,7 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import stored_shapes
 from marks import long
 from pipelines import SIZES, SPEECH, tokenizer, with_larger_weights
@@ -14,7 +15,7 @@ from tasks.test_speech_recognizer import recording
 
 from keras_transformer import Greedy, Transformer, Translator
 from keras_transformer.decoding import BestPath
-from keras_transformer.export import export_litert
+from keras_transformer.export import LiteRTOptions, export_litert
 from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
@@ -75,7 +76,7 @@ def test_a_file_of_speech_stores_neither_distances_nor_numbers(quantize, search,
     pipeline = SpeechRecognizer(model, tokenizer(), search=search)
     sounds = [encode_wav(recording(length, length), 1000) for length in (2000, 1333, 90)]
     limits = {} if quantize == "none" else {"max_loss": 100.0, "max_score_loss": 10.0}
-    report = export_litert(pipeline, path, sounds, quantize, **limits)
+    report = export_litert(pipeline, path, sounds, **asked(LiteRTOptions, quantize, **limits))
     assert quantize != "none" or report["agreement"] == 1
     shapes = stored_shapes(path)  # 125 positions of 2,000 samples
     assert (125, 125) not in [shape[-2:] for shape in shapes]
@@ -90,7 +91,9 @@ def test_a_file_of_text_stores_no_distances(tmp_path):
     config = small_config(position="alibi", norm="pre", max_length=length, vocab_size=30)
     translator = Translator(randomise(Transformer(config)), tokenizer())
     path = tmp_path / "x.tflite"
-    report = export_litert(translator, path, ["a cat", "the big dog"], lengths=[length])
+    report = export_litert(
+        translator, path, ["a cat", "the big dog"], LiteRTOptions(lengths=[length])
+    )
     assert report["score_difference"] < 1e-4
     assert (length, length) not in [shape[-2:] for shape in stored_shapes(path)]
 

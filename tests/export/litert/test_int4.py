@@ -9,6 +9,7 @@ import numpy as np
 import pipelines
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import translator_of
 from marks import long, slow_except
 from searching import by_greedy
@@ -17,7 +18,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 from keras_transformer import Beam, Transformer
-from keras_transformer.export import export_litert
+from keras_transformer.export import LiteRTOptions, export_litert
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.compact import store_once
@@ -320,8 +321,8 @@ def test_a_file_of_phrases(export, translator, sentences):
 @pytest.mark.slow
 def test_a_beam_and_batches_share_one_table(translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
-    options = {"lengths": [16, 20], "batch_sizes": [1, 4], "searches": [Beam(3)]}
-    report = export_litert(translator, path, sentences, "int4", **options)
+    options = {"lengths": [16, 20], "batch_sizes": [1, 4], "search": Beam(3)}
+    report = export_litert(translator, path, sentences, **asked(LiteRTOptions, "int4", **options))
     assert report["beam"]["score_error"] < 0.2
     table = translator.model.source_embedding.table
     assert sum(matrix.shape == table.shape for matrix in read(path.read_bytes())) == 1
@@ -356,7 +357,9 @@ def test_every_kind_of_model(kind, monkeypatch, tmp_path):
     pipeline, path = getattr(pipelines, kind).__wrapped__(), tmp_path / "x.tflite"
     errors = {}
     for quantize in ("int4", "int8"):
-        report = export_litert(pipeline, path, KINDS[kind], quantize, max_score_loss=100)
+        report = export_litert(
+            pipeline, path, KINDS[kind], LiteRTOptions(quantize, max_score_loss=100)
+        )
         errors[quantize] = report["score_error"]
         assert len(read(path.read_bytes())) >= (6 if quantize == "int4" else 0)
     assert errors["int8"] < errors["int4"] < 0.3

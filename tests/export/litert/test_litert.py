@@ -5,12 +5,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from exporting import asked
 from litert_files import PHONE, codes_of, operators, tables, translator_of
 from marks import long
 from searching import by_greedy
 from support import listing
 
 from keras_transformer import Greedy, Transformer, TransformerConfig, Translator
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
@@ -184,7 +186,12 @@ def test_an_export_does_not_change_the_model(
         monkeypatch.setattr(module, name, watched(getattr(module, name)))
     options = {"calibration": calibration[:20], "lengths": [20]}
     monkeypatch.setattr(calibrating, "MAX_OUTSIDE", 1.0)
-    export_litert(translator, tmp_path / "x.tflite", sentences[:3], "int8_static", **options)
+    export_litert(
+        translator,
+        tmp_path / "x.tflite",
+        sentences[:3],
+        **asked(LiteRTOptions, "int8_static", **options),
+    )
     assert len(seen) >= 3 and all(seen)
     assert attributes(model) == before
     assert [weight.numpy().tobytes() for weight in model.weights] == weights
@@ -204,7 +211,9 @@ def test_a_model_can_translate_in_another_thread_during_its_export(translator, s
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         done = pool.submit(translate)
         try:
-            export_litert(translator, tmp_path / "x.tflite", sentences[:3], lengths=[20])
+            export_litert(
+                translator, tmp_path / "x.tflite", sentences[:3], LiteRTOptions(lengths=[20])
+            )
         finally:
             over.set()
         done.result()
@@ -281,7 +290,9 @@ def test_quantised_files_lose_little(export, quantize):
 @pytest.mark.slow
 def test_batches_and_lengths_can_be_chosen(translator, sentences, tmp_path):
     path = tmp_path / "batches.tflite"
-    report = export_litert(translator, path, sentences, lengths=[20], batch_sizes=[1, 4])
+    report = export_litert(
+        translator, path, sentences, LiteRTOptions(lengths=[20], batch_sizes=[1, 4])
+    )
     assert report["signatures"] == ["greedy_1x20", "greedy_4x20"]
     assert report["agreement"] == 1.0
     loaded = LiteRTTranslator(path)
@@ -295,7 +306,7 @@ def test_it_returns_the_attention_of_each_token(deep, sentences, sources, tmp_pa
     from ai_edge_litert.interpreter import Interpreter
 
     path = tmp_path / "x.tflite"
-    export_litert(deep, path, sentences, lengths=[20], alignment=alignment)
+    export_litert(deep, path, sentences, LiteRTOptions(lengths=[20], alignment=alignment))
     run = Interpreter(str(path)).get_signature_runner("greedy_1x20")
     layer, head = alignment
     for row in sources[0][:8]:

@@ -7,12 +7,14 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import PHONE, model_of, operators, tables
 from searching import by_beam
 from support import listing
 
 from keras_transformer import Beam
 from keras_transformer.decoding import Sample
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated
@@ -44,11 +46,9 @@ def beam_export(deep, sentences, tmp_path_factory):
                     deep,
                     path,
                     sentences,
-                    quantize,
-                    lengths=[LIMIT],
-                    batch_sizes=[1, 3],
-                    searches=[BEAM],
-                    n_best=BEST,
+                    LiteRTOptions(
+                        quantize, lengths=[LIMIT], batch_sizes=[1, 3], search=BEAM, n_best=BEST
+                    ),
                 ),
             )
         return files[quantize]
@@ -203,13 +203,13 @@ def test_a_beam_that_the_file_does_not_have_is_reported(beam_export):
 def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
     with pytest.raises(ValueError, match=FIXED):
-        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[OTHER_SCORES])
-    message = "`searches` must be a list of `Greedy()` and at most one `Beam`. Received: searches="
-    for searches in ([Beam(2), Beam(3)], [Sample()], Beam(2)):
-        with pytest.raises(ValueError, match=re.escape(f"{message}{searches!r}.")):
-            export_litert(deep, tmp_path / "x.tflite", ["a"], searches=searches)
+        export_litert(deep, tmp_path / "x.tflite", ["a"], LiteRTOptions(search=OTHER_SCORES))
+    message = "`search` must be a `Greedy` or a `Beam`. Received: search="
+    for search in ([Beam(2), Beam(3)], Sample()):
+        with pytest.raises(TypeError, match=re.escape(f"{message}{search!r}.")):
+            export_litert(deep, tmp_path / "x.tflite", ["a"], LiteRTOptions(search=search))
     with pytest.raises(ValueError, match="`n_best` must be between 1 and the `size` of the beam"):
-        export_litert(deep, tmp_path / "x.tflite", ["a"], searches=[Beam(2)], n_best=3)
+        export_litert(deep, tmp_path / "x.tflite", ["a"], LiteRTOptions(search=Beam(2), n_best=3))
     assert listing(tmp_path) == []
 
 
@@ -219,8 +219,8 @@ def test_a_minimum_length_is_part_of_the_file(deep, sentences, tmp_path, normali
     """Outputs equal those of the run, also where a limit for the source would be shorter."""
     beam = Beam(2, 1.0, normalization, min_length=9, extra_length=2, stopping="score")
     path = tmp_path / "x.tflite"
-    options = {"lengths": [LIMIT], "searches": [beam], "n_best": 2}
-    report = export_litert(deep, path, sentences, **options)
+    options = {"lengths": [LIMIT], "search": beam, "n_best": 2}
+    report = export_litert(deep, path, sentences, **asked(LiteRTOptions, **options))
     assert report["beam"]["agreement"] == 1
     texts = [text for text in sentences if text.strip()]
     loaded = LiteRTTranslator(path, beam)
@@ -250,9 +250,9 @@ def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatc
         "convert",
         lambda *args, **kwargs: conversion.convert(*args, **{**kwargs, "beam": SecondBest(2)}),
     )
-    options = {"lengths": [LIMIT], "searches": [Beam(2)]}
+    options = {"lengths": [LIMIT], "search": Beam(2)}
     with pytest.raises(ExportError, match="x.tflite.* differ"):
-        export_litert(deep, tmp_path / "x.tflite", sentences, **options)
+        export_litert(deep, tmp_path / "x.tflite", sentences, **asked(LiteRTOptions, **options))
     assert listing(tmp_path) == []
 
 
@@ -274,8 +274,8 @@ def test_a_wrong_second_hypothesis_is_detected(
         return tokens, scores
 
     monkeypatch.setattr(LiteRTTranslator, "decode", damaged)
-    options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "searches": [BEAM], "n_best": BEST}
+    options = {"lengths": [LIMIT], "batch_sizes": [1, 3], "search": BEAM, "n_best": BEST}
     message = "prefers its own by" if wrong == "order" else "its score is"
     with pytest.raises(ExportError, match=f"x.tflite: .* outputs differ .*{message}"):
-        export_litert(deep, tmp_path / "x.tflite", sentences, **options)
+        export_litert(deep, tmp_path / "x.tflite", sentences, **asked(LiteRTOptions, **options))
     assert listing(tmp_path) == []

@@ -6,11 +6,12 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import model_of
 from support import listing
 
 from keras_transformer import Transformer, TransformerConfig, Translator
-from keras_transformer.export import agreement
+from keras_transformer.export import LiteRTOptions, agreement
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated
@@ -34,18 +35,23 @@ def test_wrong_arguments_are_refused_before_any_work(translator, tmp_path, monke
     for wrong, message in [
         (
             {"quantize": "int2"},
-            "`quantize` must be one of none, .*, int8_static, int4. .* 'int2'",
+            "`quantize` must be one of none, .*, int8_static, int4. .*='int2'",
         ),
         ({"lengths": [16]}, "`lengths` must end in the pipeline's `max_length`, 20.*16"),
         ({"lengths": [0, 20]}, "`lengths` must .* Received: \\[0, 20\\]"),
         ({"batch_sizes": []}, "`batch_sizes` must be .* Received: batch_sizes=\\[\\]"),
         ({"batch_sizes": [0]}, "`batch_sizes` must be .* Received: batch_sizes=\\[0\\]"),
-        ({"min_agreement": 2}, "`min_agreement` must be between 0 and 1. Received: 2"),
+        (
+            {"min_agreement": 2},
+            "`min_agreement` must be between 0 and 1, or None. .*=2",
+        ),
         ({"alignment": (5, 0)}, "`alignment` must be a pair of a decoder layer"),
         ({"samples": [" "]}, "at least one sentence"),
     ]:
         with pytest.raises(ValueError, match=message):
-            export_litert(translator, path, **{"samples": ["in 3 weeks"], **wrong})
+            export_litert(
+                translator, path, **asked(LiteRTOptions, **{"samples": ["in 3 weeks"], **wrong})
+            )
     assert listing(tmp_path) == []
 
 
@@ -74,7 +80,9 @@ def test_a_model_that_needs_other_operators_is_refused_by_name(
     monkeypatch.setattr(conversion.StandIns, "copy", lambda stand_ins, model, kernels: model)
     message = "x.tflite: LiteRT has no builtin operator for BesselI0, Ndtri"
     with pytest.raises(ExportError, match=message):
-        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], tokenizer=inside)
+        export_litert(
+            translator, tmp_path / "x.tflite", ["in 3 weeks"], LiteRTOptions(tokenizer=inside)
+        )
     assert listing(tmp_path) == []
 
 
@@ -113,7 +121,7 @@ def test_a_harmful_quantisation_is_detected(damaged, translator, sentences, tmp_
     path = tmp_path / "x.tflite"
     message = "x.tflite: .* by .* nats per token, but at most 0.1 .*% of the tokens are the same"
     with pytest.raises(ExportError, match=message):
-        export_litert(translator, path, sentences, quantize="int8")
+        export_litert(translator, path, sentences, LiteRTOptions(quantize="int8"))
     assert listing(tmp_path) == []
 
 
@@ -121,7 +129,9 @@ def test_a_harmful_quantisation_is_detected(damaged, translator, sentences, tmp_
 def test_a_required_share_of_equal_tokens_is_a_limit(damaged, translator, sentences, tmp_path):
     path = tmp_path / "x.tflite"
     with pytest.raises(ExportError, match="x.tflite: .*% of the tokens .* requires 90 %"):
-        export_litert(translator, path, sentences, quantize="int8", min_agreement=0.9)
+        export_litert(
+            translator, path, sentences, LiteRTOptions(quantize="int8", min_agreement=0.9)
+        )
     assert listing(tmp_path) == []
 
 
@@ -131,15 +141,13 @@ def test_a_loss_of_bleu_is_detected(damaged, translator, sentences, tmp_path):
     right = translator(sentences)
 
     def export(references, **options):
-        return export_litert(
-            translator, path, sentences, "int8",
-            references=references, license="MIT", max_score_loss=1e9, **options,
-        )  # fmt: skip
+        chosen = LiteRTOptions("int8", license="MIT", max_score_loss=1e9, **options)
+        return export_litert(translator, path, sentences, chosen, references=references)
 
     for options, message in [
         ({"references": right}, "x.tflite: BLEU falls from 100.0 to .* than the 1 that .max_loss"),
         ({"references": ["x"]}, "`references` must have one .*: 37 samples, 1 references"),
-        ({"references": right, "max_loss": -1}, "`max_loss` must be at least 0. Received: -1"),
+        ({"references": right, "max_loss": -1}, "`max_loss` must be at least 0 and finite. .*=-1"),
     ]:
         with pytest.raises(ValueError, match=message):
             export(**options)

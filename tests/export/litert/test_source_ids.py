@@ -10,6 +10,7 @@ from litert_files import translator_of, untrained_translator
 from marks import slow
 
 from keras_transformer import Transformer, TransformerConfig
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
@@ -170,9 +171,7 @@ def file(translator, tmp_path_factory):
         translator,
         path,
         ["in 3", "after 7 days"],
-        lengths=[6, 12],
-        source_language="en",
-        target_language="de",
+        LiteRTOptions(lengths=[6, 12], source_language="en", target_language="de"),
     )
     return path
 

@@ -6,12 +6,14 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import codes_of, model_of, operators, tables
 from searching import by_greedy
 from support import listing
 from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer import Beam, Transformer, TransformerConfig, Translator
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
@@ -68,7 +70,11 @@ def test_a_wrong_calibration_fails(
     monkeypatch.setattr(generated, "convert", None)  # it fails before converting
     with pytest.raises(ExportError, match="x.tflite: .* % of the activations .* lie out") as error:
         export_litert(
-            translator, tmp_path / "x.tflite", sentences, "int8_static", calibration=WRONG[wrong]
+            translator,
+            tmp_path / "x.tflite",
+            sentences,
+            LiteRTOptions("int8_static"),
+            calibration=WRONG[wrong],
         )
     assert "\n" not in str(error.value)
     assert listing(tmp_path) == []
@@ -90,7 +96,7 @@ def test_ranges_that_clip_too_much_fail_the_agreement_check(
     with pytest.raises(
         ExportError, match="x.tflite: .* by .* per token, but at most 0.1 is allowed"
     ):
-        export_litert(translator, path, sentences, "int8_static", **options)
+        export_litert(translator, path, sentences, **asked(LiteRTOptions, "int8_static", **options))
     assert listing(tmp_path) == []
 
 
@@ -259,8 +265,10 @@ def test_the_compiled_model_api_gives_the_same(export, translator, calibration):
 @pytest.mark.long
 def test_with_a_beam(translator, sentences, calibration, tmp_path):
     path = tmp_path / "x.tflite"
-    options = {"calibration": calibration, "lengths": [20], "searches": [Beam(2)]}
-    report = export_litert(translator, path, sentences, "int8_static", **options)
+    options = {"calibration": calibration, "lengths": [20], "search": Beam(2)}
+    report = export_litert(
+        translator, path, sentences, **asked(LiteRTOptions, "int8_static", **options)
+    )
     assert report["signatures"] == ["greedy_1x20", "beam2_1x20"]
     assert report["beam"]["token_agreement"] >= 0.95
 
@@ -327,5 +335,7 @@ def test_a_product_that_the_converter_left_in_float32_is_reported():
 )
 def test_wrong_arguments_are_refused(translator, tmp_path, arguments, error, message):
     with pytest.raises(error, match=message):
-        export_litert(translator, tmp_path / "x.tflite", ["in 3 weeks"], **arguments)
+        export_litert(
+            translator, tmp_path / "x.tflite", ["in 3 weeks"], **asked(LiteRTOptions, **arguments)
+        )
     assert listing(tmp_path) == []

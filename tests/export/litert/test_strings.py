@@ -6,10 +6,12 @@ import zipfile
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 from litert_files import PHONE, model_of, operators
 from support import listing
 
 from keras_transformer import Beam
+from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import check, generated
 from keras_transformer.export.litert.export import export_litert
@@ -56,11 +58,14 @@ def string_export(unigram_translator, sentences, tmp_path_factory):
     def of(quantize="none"):
         if quantize not in files:
             path = folder / f"{quantize}.tflite"
-            options = {"searches": [Beam(3)]} if quantize == "none" else {"lengths": [20]}
+            options = {"search": Beam(3)} if quantize == "none" else {"lengths": [20]}
             if quantize == "int4":  # changes scores of this small model by 0.22
                 options["max_score_loss"] = 0.3
             report = export_litert(
-                unigram_translator, path, sentences, quantize, tokenizer=True, **options
+                unigram_translator,
+                path,
+                sentences,
+                **asked(LiteRTOptions, quantize, tokenizer=True, **options),
             )
             files[quantize] = path, report
         return files[quantize]
@@ -228,15 +233,17 @@ def test_strings_have_no_maximum_output_length(string_export, unigram_translator
     with pytest.raises(ValueError, match=message):
         LiteRTStringTranslator(string_export()[0], beam)
     with pytest.raises(ValueError, match=message):
-        options = {"searches": [beam], "tokenizer": True}
-        export_litert(unigram_translator, tmp_path / "x.tflite", ["a"], **options)
+        options = {"search": beam, "tokenizer": True}
+        export_litert(
+            unigram_translator, tmp_path / "x.tflite", ["a"], **asked(LiteRTOptions, **options)
+        )
     assert listing(tmp_path) == []
 
 
 def test_a_bpe_vocabulary_is_refused_before_any_work(translator, sentences, tmp_path, monkeypatch):
     monkeypatch.setattr(generated, "convert", None)
     with pytest.raises(ExportError, match="`tokenizer` needs a vocabulary that is a unigram model"):
-        export_litert(translator, tmp_path / "x.tflite", sentences, tokenizer=True)
+        export_litert(translator, tmp_path / "x.tflite", sentences, LiteRTOptions(tokenizer=True))
     assert listing(tmp_path) == []
 
 
@@ -260,8 +267,10 @@ def test_strings_that_are_translated_differently_are_detected(
     monkeypatch.setattr(check, "LiteRTStringTranslator", Wrong)
     real = [text for text in sentences if text.strip()]
     with pytest.raises(ExportError, match="x.tflite: .* of .* outputs differ"):
-        options = {"searches": [Beam(3)], "tokenizer": True}
-        export_litert(unigram_translator, tmp_path / "x.tflite", real, **options)
+        options = {"search": Beam(3), "tokenizer": True}
+        export_litert(
+            unigram_translator, tmp_path / "x.tflite", real, **asked(LiteRTOptions, **options)
+        )
     assert listing(tmp_path) == []
 
 

@@ -10,10 +10,11 @@ import pipelines
 import pytest
 from chromium import Browser, chromium, open_blank
 from documents import blocks
+from exporting import asked
 from pipelines import SIZES, with_larger_weights
 
 from keras_transformer import Beam
-from keras_transformer.export import export_litert
+from keras_transformer.export import LiteRTOptions, export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.models import (
@@ -69,7 +70,7 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     """Sentences that do not fill a batch are translated by the signatures of one sentence."""
     sentences = sentences[1:]
     path = site / "batched.tflite"
-    export_litert(translator, path, sentences, lengths=[16, 20], batch_sizes=[1, 4])
+    export_litert(translator, path, sentences, LiteRTOptions(lengths=[16, 20], batch_sizes=[1, 4]))
     expected = LiteRTTranslator(path).answer_batch(sentences)
     open_blank(browser, site)
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
@@ -98,7 +99,10 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
 def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, options):
     path, beam = site / "beam.tflite", Beam(3, length_penalty=1.0, extra_length=1, max_length=4)
     export_litert(
-        translator, path, sentences, lengths=[20], searches=[beam], beam_only=True, **options
+        translator,
+        path,
+        sentences,
+        **asked(LiteRTOptions, lengths=[20], search=beam, beam_only=True, **options),
     )
     expected = LiteRTTranslator(path).answer_batch(sentences)
     greedy = translator.answer_batch(sentences)
@@ -142,7 +146,7 @@ def labels_of(method, tokenizer, path, texts):
         **SIZES,
     )  # fmt: skip
     pipeline = kind(with_larger_weights(model(config)), tokenizer)
-    export_litert(pipeline, path, texts, lengths=[8, pipeline.max_length])
+    export_litert(pipeline, path, texts, LiteRTOptions(lengths=[8, pipeline.max_length]))
     return LiteRTSinglePass(path).answer_batch(texts)
 
 
@@ -240,7 +244,7 @@ def test_the_attention_is_drawn_if_the_model_returns_it(page, site):
 @pytest.mark.slow
 def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator, sentences):
     path = site / "aligned.tflite"
-    export_litert(translator, path, sentences, lengths=[20], alignment=(-1, None))
+    export_litert(translator, path, sentences, LiteRTOptions(lengths=[20], alignment=(-1, None)))
     assert browser.open("?model=aligned.tflite") == "Ready."
     for sentence in sentences[:5]:
         assert browser.translate(sentence)["attention"]

@@ -8,6 +8,7 @@ import tensorflow as tf
 from marks import long
 from support import listing
 
+from keras_transformer.export import SavedModelOptions
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.saved_model import generated
@@ -51,7 +52,9 @@ def test_versions_cannot_be_written_to_a_file_or_a_version(translator, tmp_path,
 def test_sizes_to_compile_for_are_checked_before_any_work(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     with pytest.raises(ValueError, match="`batch_sizes` must be positive and increasing"):
-        export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, batch_sizes=(4, 1))
+        export_saved_model(
+            translator, tmp_path / "x", ["in 3"], SavedModelOptions(jit=True, batch_sizes=(4, 1))
+        )
     assert listing(tmp_path) == []
 
 
@@ -60,14 +63,18 @@ def test_the_last_length_is_the_longest(translator, tmp_path, monkeypatch, lengt
     refuse(monkeypatch)
     message = f"`lengths` must end in the pipeline's `max_length`, 20. Received: .*{lengths[-1]}"
     with pytest.raises(ValueError, match=message):
-        export_saved_model(translator, tmp_path / "x", ["in 3"], jit=True, lengths=lengths)
+        export_saved_model(
+            translator, tmp_path / "x", ["in 3"], SavedModelOptions(jit=True, lengths=lengths)
+        )
     assert listing(tmp_path) == []
 
 
 def test_a_layer_that_does_not_exist_is_refused_before_any_work(translator, tmp_path, monkeypatch):
     refuse(monkeypatch)
     with pytest.raises(ValueError, match=r"`alignment` must be a pair .*alignment=\(2, None\)"):
-        export_saved_model(translator, tmp_path / "x", ["in 3"], alignment=(2, None))
+        export_saved_model(
+            translator, tmp_path / "x", ["in 3"], SavedModelOptions(alignment=(2, None))
+        )
     assert listing(tmp_path) == []
 
 
@@ -172,7 +179,9 @@ def test_an_alignment_of_another_layer_is_detected(deep, sentences, tmp_path, mo
     monkeypatch.setattr("keras_transformer.export.saved_model.generated.make_endpoints", make)
     message = "serving, alignment: `alignment` of .* differs .* not kept"
     with pytest.raises(ExportError, match=message):
-        export_saved_model(deep, tmp_path / "serving", sentences[:3], alignment=(-1, None))
+        export_saved_model(
+            deep, tmp_path / "serving", sentences[:3], SavedModelOptions(alignment=(-1, None))
+        )
     assert listing(tmp_path) == []
 
 

@@ -8,9 +8,16 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+from exporting import asked
 
 from keras_transformer import Beam, Translator
-from keras_transformer.export import export_litert, export_marian, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_litert,
+    export_marian,
+    export_saved_model,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.pretrained.read import read_checkpoint
@@ -44,7 +51,9 @@ def sentences(student):
 
 @pytest.mark.long
 def test_a_saved_model_in_a_session(translator, sentences, tmp_path):
-    report = export_saved_model(translator, tmp_path / "m", sentences, search=BEAM)
+    report = export_saved_model(
+        translator, tmp_path / "m", sentences, SavedModelOptions(search=BEAM)
+    )
     assert report["agreement"] == 1
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], str(tmp_path / "m/1"))
@@ -57,7 +66,9 @@ def test_a_saved_model_in_a_session(translator, sentences, tmp_path):
 
 @pytest.mark.long
 def test_a_tflite_file(translator, sentences, tmp_path):
-    report = export_litert(translator, tmp_path / "m.tflite", sentences, lengths=[LIMIT])
+    report = export_litert(
+        translator, tmp_path / "m.tflite", sentences, LiteRTOptions(lengths=[LIMIT])
+    )
     assert report["agreement"] == 1
     loaded = LiteRTTranslator(tmp_path / "m.tflite")
     texts = [best.text for best in loaded.answer_batch(sentences)]
@@ -73,7 +84,9 @@ def test_exports_end_an_output_where_marian_ends_it(run, student, tmp_path, quan
     (endless,) = (row for row in student.greedy if len(row[1].split(" ")) == 102)
     samples = [endless[0], *(text for text, *_ in student.greedy[:3])]
     options = {"lengths": [longest], "batch_sizes": [2]}
-    report = export_litert(whole, tmp_path / "m.tflite", samples, quantize, **options)
+    report = export_litert(
+        whole, tmp_path / "m.tflite", samples, **asked(LiteRTOptions, quantize, **options)
+    )
     assert report["sentences"] == 4
     exported = [LiteRTTranslator(tmp_path / "m.tflite")]
     if quantize == "none":
@@ -93,7 +106,10 @@ def test_exports_end_an_output_where_marian_ends_it(run, student, tmp_path, quan
 def test_int8_is_a_quarter_and_passes_its_check(translator, sentences, tmp_path):
     sizes = {
         quantize: export_litert(
-            translator, tmp_path / f"{quantize}.tflite", sentences, quantize, lengths=[LIMIT]
+            translator,
+            tmp_path / f"{quantize}.tflite",
+            sentences,
+            LiteRTOptions(quantize, lengths=[LIMIT]),
         )["bytes"]
         for quantize in ("none", "int8")
     }

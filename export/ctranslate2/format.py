@@ -1,0 +1,61 @@
+"""Folders for CTranslate2 as an export format, and its options."""
+
+import dataclasses
+
+from keras_transformer.export import options
+from keras_transformer.export.formats import Beams, Format
+
+
+@dataclasses.dataclass(frozen=True)
+class CTranslate2Options(options.QuantizedOptions):
+    """Options of `export_ctranslate2`.
+
+    Args:
+        quantize: Storage of the weights. `"none"`: float32. `"float16"`: half the size. `"int8"`: a
+            quarter of the size, and products of integers.
+        min_agreement: See `QuantizedOptions`. Tokens are compared in greedy search on this
+            processor.
+        max_loss: See `QuantizedOptions`. It applies to the quantised weights.
+        max_score_loss: Maximum `score_loss` and `score_error` of the quantised weights, in nats per
+            token: see `Agreement`. With the processor's kernels the limit is 1, or this value if it
+            is larger; for an encoder it is ten times this value. `None`: see `MAX_SCORE_LOSS` and
+            `Codec.max_score_loss`.
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+
+    quantize: str = options.stored_as("float16", "int8")
+
+
+FORMAT = Format(
+    "ctranslate2",
+    """Write a model folder for CTranslate2.
+
+    DIRECTORY also contains the vocabulary. RUN generates text, or answers in one pass about a text;
+    in that case head.npz in DIRECTORY has the weights of the prediction head.
+    """,
+    "keras-transformer export ctranslate2 runs/base ct2 --quantize int8",
+    CTranslate2Options,
+    "keras_transformer.export.ctranslate2.export:export_ctranslate2",
+    "keras_transformer.export.ctranslate2.export:check_place",
+    "keras_transformer.export.ctranslate2.form:CTranslate2Form",
+    data=("references", "origin", "progress"),
+    of_pipeline=("max_length",),
+    needs_vocabulary=True,
+    beams=Beams(
+        "CTranslate2",
+        {
+            "normalization": ("average", "power", "none"),
+            "stopping": ("count",),
+            "min_length": (1,),
+            "extra_length": (None,),
+        },
+        "it has no penalty like the paper's and no limit that depends on the source",
+    ),
+    opened_with=(
+        *("greedy", "beam", "length_penalty", "normalization", "n_best", "max_output"),
+        *("source_language", "target_language"),
+    ),
+    refusal="keras_transformer.export.ctranslate2.expressible:check_run",
+)

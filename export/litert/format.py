@@ -1,0 +1,130 @@
+"""Files for LiteRT as an export format, and its options."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from keras_transformer.export import options
+from keras_transformer.export.formats import Beams, Format
+from keras_transformer.search_settings import setting
+
+CONTENTS = "Contents of the file"  # heading of options
+
+
+@dataclasses.dataclass(frozen=True)
+class LiteRTOptions(options.QuantizedOptions):
+    """Options of `export_litert`.
+
+    Those from `search` to `tokenizer` and the languages are for models that generate text.
+
+    Args:
+        quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.
+            `"float16"`: weights of half the size. `"int8"`: weights of a quarter of the size and
+            products of integers; activations are rounded for each product when it is computed.
+            `"int8_static"`: like `"int8"`, but activations are rounded with fixed ranges found with
+            `calibration`, separate ones for the encoder and for a step of the decoder. Layer
+            normalisation, the products inside attention, softmax and logits remain as in `"int8"`.
+            It needs a model with a source. `"int4"`: like `"int8"`, but embeddings and the weights
+            of products have 4 bits, with a scale for each row, and the archive is compressed.
+        max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
+            `Agreement` or `AnswerAgreement`.
+        lengths: Source lengths in tokens, increasing; the last one must be the pipeline's
+            `max_length`. Sentences are padded to the next length, which costs time in the encoder.
+            Every length makes the file larger and needs memory at run time. `None`: 16, 64 and so
+            on.
+        batch_sizes: Numbers of sentences in a batch. There is a signature of every size for every
+            length.
+        search: A `Greedy`; or a `Beam` with the `normalization` `"gnmt"` or `"power"`, which the
+            file has beside greedy search. Size, normalization and `stopping` of the beam are fixed
+            in the graphs. Its other settings are used by the check and are defaults when the file
+            is opened. `None`: the pipeline's own `search`.
+        beam_only: Whether to leave out greedy search beside a `Beam`, because every signature makes
+            the file larger and needs memory at run time.
+        n_best: Number of hypotheses that a `Beam` returns. `None`: 1.
+        alignment: Layer and head of the decoder whose attention the greedy signatures return, a
+            pair of integers; a head of `None` is the mean of the layer's heads. The additional
+            output is `alignment`, float32 `[1, max_length, 16]`, the attention of each output token
+            to the source tokens. `None`: there is no such output.
+        tokenizer: Whether to include signatures that take and return strings. The vocabulary must
+            be a unigram model: see `FastTokenizer`.
+        license: License of the model, a string for the metadata. `None`: the license in `origin`.
+        source_language: Code of the source language, a string for the metadata.
+        target_language: Code of the target language.
+
+    Raises:
+        ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
+            `alignment` with `beam_only`.
+    """
+
+    quantize: str = options.stored_as("float16", "int8", "int8_static", "int4")
+    lengths: Sequence[int] | None = options.lengths()
+    batch_sizes: Sequence[int] = options.batch_sizes((1,), "1")
+    search: Any = options.search()
+    n_best: int | None = options.n_best(
+        "With --beam: number of outputs that beam search returns.", "1", options.BEAM
+    )
+    beam_only: bool = setting(
+        False,
+        "Leave out greedy search, so that a program that loads the file needs less memory.",
+        kind=bool,
+        group="Search",
+        needs=options.BEAM,
+    )
+    alignment: tuple[int, int | None] | None = options.alignment(
+        "Let greedy search also return attention weights: the mean over the heads of the decoder's "
+        "last layer.",
+        CONTENTS,
+        excludes="beam_only",
+    )
+    tokenizer: bool = setting(
+        False,
+        "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
+        "operators. The vocabulary must be a unigram model.",
+        kind=bool,
+        group=CONTENTS,
+        needs=options.GENERATION,
+    )
+    license: str | None = setting(
+        None,
+        "Licence of the model, for the metadata of the file.",
+        kind=str,
+        is_optional=True,
+        metavar="TEXT",
+        group=CONTENTS,
+    )
+    source_language: str | None = setting(
+        None, "", kind=str, is_optional=True, needs=options.GENERATION
+    )
+    target_language: str | None = setting(
+        None, "", kind=str, is_optional=True, needs=options.GENERATION
+    )
+
+
+FORMAT = Format(
+    "litert",
+    """Write a .tflite file for LiteRT.
+
+    The file contains the decoding loop and the vocabulary. Its inputs and outputs are token ids.
+    """,
+    "keras-transformer export litert runs/base model.tflite --quantize int8",
+    LiteRTOptions,
+    "keras_transformer.export.litert.export:export_litert",
+    "keras_transformer.export.place_checks:check_place_of_file",
+    "keras_transformer.export.litert.form:LiteRTForm",
+    suffix=".tflite",
+    data=("references", "origin", "progress"),
+    of_searches=("calibration", "left_out"),
+    calibrated="int8_static",
+    beams=Beams(
+        "a .tflite file",
+        {"normalization": ("gnmt", "power")},
+        '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
+        help="Also export beam search with N hypotheses, beside greedy search.",
+        default_help="the run's own search if it is a beam search",
+    ),
+    opened_with=(
+        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
+        *("source_language", "target_language", "alignments"),
+    ),
+    refusal="keras_transformer.export.litert.generated:check_run",
+)

@@ -1,0 +1,143 @@
+"""Options that several export formats share: defaults, limits and help texts, declared once.
+
+The options of a format are a value, which checks itself. Python passes it to the exporter, and the
+options of the command line are derived from its fields. The module does not import TensorFlow.
+"""
+
+import dataclasses
+from typing import Any
+
+from keras_transformer.search_settings import CheckedSettings, setting
+
+CHECK = "Check of the export"
+QUANTIZATION = "Quantisation"
+QUALITY = "Quality limits of a quantised model"
+# Models that an option has an effect on: all that generate text, from a source, or with a beam.
+GENERATION, SOURCE, BEAM = "generation", "source", "beam"
+ATTENTION = (-1, None)  # the mean over the heads of the last layer
+STORED = {
+    "int8_static": "; int8_static also quantises the activations",
+    "int4": "; int4 stores 4 bits for each weight",
+}
+
+
+def stored_as(*formats: str) -> Any:
+    """Returns the field with the number format of the stored weights."""
+    more = "".join(text for name, text in STORED.items() if name in formats)
+    help = f"Number format of the stored weights{more}."
+    return setting("none", help, kind=str, choices=("none", *formats), group=QUANTIZATION)
+
+
+def lengths(needs: str | None = None, requires: str | None = None) -> Any:
+    """Returns the field with the source lengths for which graphs of fixed shape are built."""
+    return setting(
+        None,
+        "Source lengths, in tokens: a graph of fixed shape is built for each. A shorter source is "
+        "padded to the next length; the last length is the maximum.",
+        kind=tuple,
+        is_optional=True,
+        metavar="N,N,...",
+        default_help="16,64,... up to the maximum",
+        group="Shapes",
+        needs=needs,
+        requires=requires,
+    )
+
+
+def batch_sizes(
+    default: Any, shown: str, needs: str | None = None, requires: str | None = None
+) -> Any:
+    """Returns the field with the batch sizes for which graphs of fixed shape are built."""
+    return setting(
+        default,
+        "Batch sizes: a graph of fixed shape is built for each. Other batches are padded to the "
+        "next larger size, or split.",
+        kind=tuple,
+        is_optional=default is None,
+        metavar="N,N,...",
+        default_help=shown,
+        group="Shapes",
+        needs=needs,
+        requires=requires,
+    )
+
+
+def n_best(help: str, shown: str, needs: str = GENERATION) -> Any:
+    """Returns the field with the number of outputs of a beam."""
+    return setting(
+        None,
+        help,
+        least=1,
+        is_optional=True,
+        metavar="M",
+        default_help=shown,
+        group="Search",
+        needs=needs,
+    )
+
+
+def alignment(help: str, group: str, excludes: str | None = None) -> Any:
+    """Returns the field with the layer and head whose attention is returned."""
+    return setting(
+        None, help, kind=None, given=ATTENTION, group=group, needs=SOURCE, excludes=excludes
+    )
+
+
+def search() -> Any:
+    """Returns the field with the search, which options of its own describe on the command line."""
+    return setting(None, "", kind=None, needs=GENERATION)
+
+
+@dataclasses.dataclass(frozen=True)
+class QuantizedOptions(CheckedSettings):
+    """Quantisation of an export, and the loss of quality that it may cause.
+
+    Args:
+        quantize: Storage of the weights. `"none"` is float32, which loses nothing.
+        min_agreement: Minimum share of equal tokens, or of equal answers, for a quantised model.
+            `None`: no limit.
+        max_loss: Maximum loss of a quantised model, in points of a metric from 0 to 100, such as
+            BLEU, chrF or accuracy.
+        max_score_loss: Maximum loss of the scores, and maximum error of the reported scores, in
+            nats. `None`: the default for the kind of model and the quantisation.
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+
+    quantize: str = setting("none", "", kind=str)
+    min_agreement: float | None = setting(
+        None,
+        "Minimum share of tokens that agree with the run's, on this processor.",
+        kind=float,
+        least=0,
+        most=1,
+        is_optional=True,
+        is_percentage=True,
+        metavar="PERCENT",
+        default_help="no minimum, as the losses are limited",
+        group=QUALITY,
+        requires="quantize",
+    )
+    max_loss: float = setting(
+        1.0,
+        "Maximum loss in BLEU and in chrF, or in accuracy.",
+        kind=float,
+        least=0,
+        metavar="POINTS",
+        group=QUALITY,
+        requires="quantize",
+    )
+    max_score_loss: float | None = setting(
+        None,
+        "Maximum loss in log-probability per token, in nats, of the outputs under the run's model; "
+        "also the maximum error of scores or of log-probabilities of labels.",
+        kind=float,
+        least=0,
+        is_optional=True,
+        metavar="NATS",
+        default_help="0.01 for float16, 0.1 for int8, 0.2 for int4, 0.03 for CTranslate2's int8 "
+        "weights",
+        group=QUALITY,
+        requires="quantize",
+    )
