@@ -11,6 +11,7 @@ from .litert.runtime import LiteRTTranslator as LiteRTTranslator
 from .litert.strings_runtime import LiteRTStringTranslator as LiteRTStringTranslator
 from .marian.export import export_marian as export_marian
 from .marian.format import MarianOptions as MarianOptions
+from .options import QuantizedOptions as QuantizedOptions
 from .saved_model.export import export_saved_model as export_saved_model
 from .saved_model.format import SavedModelOptions as SavedModelOptions
 from .saved_model.runtime import SavedModelTranslator as SavedModelTranslator

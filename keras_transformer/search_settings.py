@@ -164,12 +164,12 @@ class CheckedSettings:
 
     def check_together(self) -> None:
         """Raises a `ValueError` if a value has no effect with the others."""
-        given = self.given()
-        for name in given:
-            setting = settings_of(self)[name]
-            if setting.requires is not None and setting.requires not in given:
+        for name, setting in settings_of(self).items():
+            if setting.requires is None and setting.excludes is None or not self._is_given(name):
+                continue
+            if setting.requires is not None and not self._is_given(setting.requires):
                 reason = f"needs `{setting.requires}`"
-            elif setting.excludes in given:
+            elif setting.excludes is not None and self._is_given(setting.excludes):
                 reason = f"has no effect with `{setting.excludes}`"
             else:
                 continue
@@ -177,12 +177,10 @@ class CheckedSettings:
 
     def given(self) -> dict[str, Any]:
         """Returns the values that differ from their defaults, by name."""
-        fields: Any = self
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(fields)
-            if field.metadata and getattr(self, field.name) != field.default
-        }
+        return {name: getattr(self, name) for name in settings_of(self) if self._is_given(name)}
+
+    def _is_given(self, name):
+        return getattr(self, name) != getattr(type(self), name)
 
 
 class SearchSettings(CheckedSettings):
