@@ -27,14 +27,14 @@ class FormatCommands(Mapping):
     """The command of each of `FORMATS` by name, made when it is first looked up."""
 
     def __init__(self):
-        self._made: dict[str, tuple[Any, Any]] = {}
+        self._made: dict[int, tuple[Any, Any]] = {}  # formats and their commands, by identity
 
     def __getitem__(self, name: str) -> click.Command:
         """Returns the command of a format."""
         format = FORMATS[name]
-        if name not in self._made or self._made[name][0] is not format:
-            self._made[name] = format, command_of(format)
-        return self._made[name][1]
+        if id(format) not in self._made:
+            self._made[id(format)] = format, command_of(format)
+        return self._made[id(format)][1]
 
     def __iter__(self) -> Iterator[str]:
         """Yields the names of the formats."""
