@@ -180,7 +180,7 @@ def _fields_in_table(table):
     """Returns the options of attention in a table of a `mixer`, by their names in a block."""
     if not isinstance(table, dict):
         return {}
-    kind = Mixer.kinds().get(table.get(KIND, Mixer.default_kind), Mixer)
+    kind = Mixer.kinds().get(str(table.get(KIND, Mixer.default_kind)), Mixer)
     return {name: field for name, field in short_options(kind).items() if field.name in table}
 
 

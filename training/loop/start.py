@@ -1,8 +1,10 @@
 """Fine-tuning: training that starts from the weights of another run."""
 
+import dataclasses
 from typing import Any
 
 from keras_transformer.config.parts import PARTS
+from keras_transformer.mixers import AttentionHeads, short_options
 from keras_transformer.models.parts import copy_parts, source_of
 from keras_transformer.positions import Learned
 from keras_transformer.text.tokenizers.pair import Tokenizers
@@ -158,7 +160,7 @@ def _sizes(ours, theirs, parts):
         source = source_of(name, theirs)
         if getattr(ours, name) is None or source is None:
             continue
-        here, there = getattr(ours, name).to_flat(), getattr(theirs, source).to_flat()
+        here, there = _flat(getattr(ours, name), getattr(theirs, source))
         for key in _of_weights(ours, name, here):
             if key in there:
                 by_key.setdefault(key, {})[name] = here[key], there[key]
@@ -168,6 +170,24 @@ def _sizes(ours, theirs, parts):
             for side, value in zip(sizes, pair, strict=True):
                 side[key if alike else f"{name}.{key}"] = value
     return sizes
+
+
+def _flat(*parts):
+    """Returns the options of two parts, a list, without those of attention that are in `FREE`."""
+    flats = [part.to_flat() for part in parts]
+    if any(flat.get("cross_attention") is not None for flat in flats):
+        for part, flat in zip(parts, flats, strict=True):
+            if "cross_attention" in flat:  # `None`: it has the options of self-attention
+                flat["cross_attention"] = part.block.memory_attention
+    return [{key: _without_free(value) for key, value in flat.items()} for flat in flats]
+
+
+def _without_free(value):
+    if not isinstance(value, AttentionHeads):
+        return value
+    options = short_options(type(value))
+    free = {field.name: field.default for name, field in options.items() if name in FREE}
+    return dataclasses.replace(value, **free)
 
 
 def _without_fewer(ours, theirs):

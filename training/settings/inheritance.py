@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from keras_transformer.config.parts import PARTS, STACKS
+from keras_transformer.mixers import in_table, overridden
 from keras_transformer.tasks import TASKS
+from keras_transformer.variants import BASES, KIND
 
 if TYPE_CHECKING:
     from keras_transformer.tasks.run import Run
@@ -18,9 +20,10 @@ def inherit(values, load) -> None:
     """Fills in settings from the run that `[model] start_from` names.
 
     If `preset` is not given, these are the missing keys of `[model]` that the model of the task
-    has; in any case they include the missing keys of `[vocabulary]`, unless the task has no
-    vocabulary. The configuration in the folder of a run has every key, so that the run stays
-    readable after the other run is removed.
+    has. A table changes only its own keys of an inherited table, unless it names another kind. In
+    any case they include the missing keys of `[vocabulary]`, unless the task has no vocabulary. The
+    configuration in the folder of a run has every key, so that the run stays readable after the
+    other run is removed.
 
     Args:
         values: The configuration as nested dictionaries with resolved paths; changed in place.
@@ -37,7 +40,7 @@ def inherit(values, load) -> None:
         return
     theirs = load(finished_run(model["start_from"]).config)
     if "preset" not in model:
-        values["model"] = {**_inherited(theirs, values.get("task", {})), **model}
+        values["model"] = _changed(_inherited(theirs, values.get("task", {})), model)
     if not described and theirs.task.get().texts:
         values["vocabulary"] = {**theirs.vocabulary.description(), **vocabulary}
         if not _has_two_sides(values.get("task", {})):
@@ -64,6 +67,29 @@ def _inherited(theirs, section):
     known = {name for part in PARTS for name in _options(description, part)} | {"preset"}
     own = {name: fields[name] for name in STACKS if name in fields and name in description}
     return {**{name: value for name, value in fields.items() if name in known}, **own}
+
+
+def _changed(theirs, ours):
+    """Returns inherited options of a model or a stack with others instead."""
+    # An option of attention stands in the table `mixer` or beside it: ours replaces both.
+    beside = {key: value for key, value in ours.items() if key != "mixer"}
+    theirs = {key: value for key, value in theirs.items() if key not in in_table(ours)}
+    if "mixer" in theirs:
+        theirs["mixer"] = overridden(theirs, beside)["mixer"]
+    return {**theirs, **{key: _changed_value(key, theirs.get(key), ours[key]) for key in ours}}
+
+
+def _changed_value(key, theirs, ours):
+    """Returns an option; a table changes an inherited table of the same kind, or name of a kind."""
+    if isinstance(theirs, str):
+        theirs = {KIND: theirs}
+    if not (isinstance(theirs, dict) and isinstance(ours, dict)):
+        return ours
+    if key in STACKS:
+        return _changed(theirs, ours)
+    default = BASES[key].default_kind if key in BASES else None
+    kind = theirs.get(KIND, default)
+    return {**theirs, **ours} if ours.get(KIND, kind) == kind else ours
 
 
 def _options(description, part):
