@@ -61,7 +61,7 @@ class TransformerOptions(TypedDict, total=False, closed=True):
     language_codes: Literal["none", "before", "after", "start"]
     length_factor: float | None
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     decoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: TargetHead | dict[str, Any] | None
     num_decoder_layers: int | None
@@ -116,7 +116,7 @@ class TransformerConfig(ModelConfig):
         language_codes: Literal["none", "before", "after", "start"] = "none",
         length_factor: float | None = None,
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         decoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: TargetHead | dict[str, Any] | None = None,
         num_decoder_layers: int | None = None,

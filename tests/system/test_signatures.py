@@ -85,7 +85,7 @@ config = kt.TransformerConfig.preset("big", vocab_size=37000, dropout=0.3)
 config = kt.TransformerConfig(vocab=8000)  # wrong
 config = kt.TransformerConfig(num_heads="8")  # wrong
 config = kt.TransformerConfig(segments="from_bos")  # wrong
-config = kt.TransformerConfig(encoder="ssru")  # wrong
+config = kt.TransformerConfig(encoder=6)  # wrong
 config = kt.TransformerConfig.preset("big", vocab=37000)  # wrong
 config = kt.TransformerConfig.preset("big", vocab_size="many")  # wrong
 model = kt.Transformer(kt.TransformerConfig(vocab_size=8000, num_heads=8))
@@ -167,8 +167,9 @@ def test_signatures_have_the_types_and_defaults_of_options():
     parameters = inspect.signature(TransformerConfig).parameters
     assert str(parameters["num_decoder_layers"]) == "num_decoder_layers: int | None = None"
     assert {*TransformerConfig.options(), "input", "decoder", "head"} <= {*parameters}
-    assert parameters["encoder"].annotation == StackConfig | dict[str, Any] | None
-    assert parameters["decoder"].annotation == parameters["encoder"].annotation | Mixer | str
+    stack = StackConfig | dict[str, Any] | None
+    assert parameters["encoder"].annotation == stack | Mixer | str
+    assert parameters["decoder"].annotation == stack | Mixer | str
     labels = inspect.signature(ClassifierConfig).parameters["labels"]
     assert str(labels) == "labels: tuple | list = ('0', '1')"
 

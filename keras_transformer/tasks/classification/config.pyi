@@ -56,7 +56,7 @@ class ClassifierOptions(TypedDict, total=False, closed=True):
     pooler: bool
     pooler_activation: str
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: LabelsHead | dict[str, Any] | None
 
 class ClassifierConfig(ModelConfig):
@@ -104,7 +104,7 @@ class ClassifierConfig(ModelConfig):
         pooler: bool = False,
         pooler_activation: str = "tanh",
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: LabelsHead | dict[str, Any] | None = None,
     ) -> None: ...
     @classmethod

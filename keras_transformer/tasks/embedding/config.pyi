@@ -69,7 +69,7 @@ class EmbedderOptions(TypedDict, total=False, closed=True):
     similarity_scale: float | None
     symmetric: bool
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: VectorHead | dict[str, Any] | None
 
 class EmbedderConfig(ModelConfig):
@@ -116,7 +116,7 @@ class EmbedderConfig(ModelConfig):
         similarity_scale: float | None = None,
         symmetric: bool = False,
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: VectorHead | dict[str, Any] | None = None,
     ) -> None: ...
     @classmethod

@@ -93,7 +93,7 @@ class ImageClassifierOptions(TypedDict, total=False, closed=True):
     pooler_activation: str
     classifiers: int
     input: PatchInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: ImageLabelsHead | dict[str, Any] | None
 
 class ImageClassifierConfig(ModelConfig):
@@ -144,7 +144,7 @@ class ImageClassifierConfig(ModelConfig):
         pooler_activation: str = "tanh",
         classifiers: int = 1,
         input: PatchInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: ImageLabelsHead | dict[str, Any] | None = None,
     ) -> None: ...
     @property

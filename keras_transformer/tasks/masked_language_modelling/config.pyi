@@ -71,7 +71,7 @@ class MaskedLanguageModelOptions(TypedDict, total=False, closed=True):
     random_share: float
     whole_word_masking: bool
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: MaskedTokenHead | dict[str, Any] | None
 
 class MaskedLanguageModelConfig(ModelConfig):
@@ -121,7 +121,7 @@ class MaskedLanguageModelConfig(ModelConfig):
         random_share: float = 0.1,
         whole_word_masking: bool = False,
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: MaskedTokenHead | dict[str, Any] | None = None,
     ) -> None: ...
     @classmethod

@@ -65,7 +65,7 @@ class SpanPredictorOptions(TypedDict, total=False, closed=True):
     pair_layout: Literal["separator", "bert", "roberta"]
     no_answer: bool
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: SpansHead | dict[str, Any] | None
 
 class SpanPredictorConfig(ModelConfig):
@@ -113,7 +113,7 @@ class SpanPredictorConfig(ModelConfig):
         pair_layout: Literal["separator", "bert", "roberta"] = "separator",
         no_answer: bool = False,
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: SpansHead | dict[str, Any] | None = None,
     ) -> None: ...
     @classmethod

@@ -114,7 +114,7 @@ class SpeechTransformerOptions(TypedDict, total=False, closed=True):
     log_probability_threshold: float
     compression_ratio_threshold: float
     input: SpeechInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     decoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: TranscriptHead | dict[str, Any] | None
     num_decoder_layers: int | None
@@ -187,7 +187,7 @@ class SpeechTransformerConfig(ModelConfig):
         log_probability_threshold: float = -1.0,
         compression_ratio_threshold: float = 2.4,
         input: SpeechInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         decoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: TranscriptHead | dict[str, Any] | None = None,
         num_decoder_layers: int | None = None,

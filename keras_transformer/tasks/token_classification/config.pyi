@@ -53,7 +53,7 @@ class TokenClassifierOptions(TypedDict, total=False, closed=True):
     transform_activation: str
     labels: tuple | list
     input: TokenInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: TokenLabelsHead | dict[str, Any] | None
 
 class TokenClassifierConfig(ModelConfig):
@@ -98,7 +98,7 @@ class TokenClassifierConfig(ModelConfig):
         transform_activation: str = "gelu",
         labels: tuple | list = ("O", "B-X", "I-X"),
         input: TokenInput | dict[str, Any] | None = None,
-        encoder: StackConfig | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: TokenLabelsHead | dict[str, Any] | None = None,
     ) -> None: ...
     @classmethod
