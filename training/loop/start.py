@@ -27,8 +27,9 @@ class Start:
         task: Name of the task of the other run.
 
     Raises:
-        ValueError: If the other run is not finished or is damaged, or the settings describe another
-            vocabulary or other sizes. One line, with every key that differs.
+        ValueError: If the other run is not finished, is damaged or lacks the vocabulary of a task
+            with texts, or the settings describe another vocabulary or other sizes. One line, with
+            every key that differs.
     """
 
     def __init__(self, settings):
@@ -41,6 +42,11 @@ class Start:
         self.task = sections.get("task", {}).get("kind")
         loaded: Any = other.load(model_class, self.task)
         self.model, self.tokenizers = loaded
+        if task.texts and self.tokenizers is None:
+            raise ValueError(
+                f"`model.start_from` must be a run with a vocabulary, as texts are to be read; "
+                f"{self.path} has none."
+            )
         vocabulary = sections.get("vocabulary", {})
         theirs = {key: vocabulary[key] for key in KEYS if key in vocabulary}
         if task.texts and not task.has_two_sides:

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+from pipelines import image_classifier, write_run
 from small_runs import run_quietly, write_pairs, write_small_corpus
 
 from keras_transformer.config.rules import OutputRules
@@ -271,6 +272,14 @@ def test_parts_that_do_not_fit_are_reported_in_one_line(labelled, tmp_path, over
     with pytest.raises(ValueError, match=message) as error:
         run_quietly(load_settings(labelled, [override]), tmp_path / "run")
     assert "\n" not in str(error.value)
+
+
+def test_a_model_of_texts_needs_a_run_with_a_vocabulary(labelled, tmp_path):
+    other = write_run(image_classifier(), tmp_path / "images", '[data]\nsource = "none"\n')
+    changes = [f'model.start_from="{other}"', 'model.parts=["encoder"]']
+    with pytest.raises(ValueError, match=r"must be a run with a vocabulary.*images has none"):
+        run_quietly(load_settings(labelled, changes), tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_parts_need_another_run(folder):
