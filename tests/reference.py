@@ -300,6 +300,50 @@ def ssru(weights, x, real=None):
     return out
 
 
+def lstm(weights, x, real, causal):
+    """Hochreiter and Schmidhuber (1997) with a forget gate; see `both_directions`."""
+
+    def step(name, x, state):
+        (h, c), units = state, len(state[0])
+        gates = x @ weights[f"{name}_input/kernel"] + h @ weights[f"{name}_recurrent"]
+        i, f, g, o = (gates + weights[f"{name}_bias"]).reshape(4, units)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        return sigmoid(o) * np.tanh(c), c
+
+    return both_directions(weights, x, real, causal, step, 2)
+
+
+def gru(weights, x, real, causal):
+    """Cho et al. (2014), with the reset gate after the product; see `both_directions`."""
+
+    def step(name, x, state):
+        (h,), units = state, len(state[0])
+        of_input = x @ weights[f"{name}_input/kernel"] + weights[f"{name}_input/bias"]
+        of_state = h @ weights[f"{name}_recurrent"] + weights[f"{name}_bias"]
+        x_z, x_r, x_n = of_input.reshape(3, units)
+        h_z, h_r, h_n = of_state.reshape(3, units)
+        z = sigmoid(x_z + h_z)
+        return (z * h + (1 - z) * np.tanh(x_n + sigmoid(x_r + h_r) * h_n),)
+
+    return both_directions(weights, x, real, causal, step, 1)
+
+
+def both_directions(weights, x, real, causal, step, count):
+    """Runs a recurrence over the `real` positions [B, T] of each row, forwards and backwards."""
+    outputs = []
+    for name in ("forward",) if causal else ("forward", "backward"):
+        units = weights[f"{name}_recurrent"].shape[0]
+        out = np.zeros((*x.shape[:2], units))
+        for b in range(x.shape[0]):
+            state = (np.zeros(units),) * count
+            for t in range(x.shape[1]) if name == "forward" else reversed(range(x.shape[1])):
+                if real[b, t]:
+                    state = step(name, x[b, t], state)
+                out[b, t] = state[0]
+        outputs.append(out)
+    return np.concatenate(outputs, axis=-1)
+
+
 def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False):
     """Sections 3.4 and 3.5: a row of the table times sqrt(d_model), plus its position.
 

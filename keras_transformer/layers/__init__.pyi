@@ -7,6 +7,8 @@ from ..feed_forwards import (
     Plain as Plain,
 )
 from ..mixers import (
+    GRU as GRU,
+    LSTM as LSTM,
     Mixer as Mixer,
     SSRU as SSRU,
     CrossAttention as CrossAttention,

@@ -85,6 +85,17 @@ class Mixing(AttendingLayer):
         layer.build((None, width))
         setattr(self, name, layer)
 
+    def add_matrix(self, name: str, shape: tuple[int, ...], initializer: Any) -> None:
+        """Adds a variable as an attribute.
+
+        Args:
+            name: Name of the attribute and of the variable.
+            shape: Its shape.
+            initializer: An initializer of Keras, or its name.
+        """
+        variable = self.add_weight(shape=shape, initializer=initializer, name=name, autocast=False)
+        setattr(self, name, variable)
+
     def project(self, layer: keras.Layer, x: Tensor) -> Tensor:
         """Returns the output of a dense layer for `[N, D]`."""
         return self.kernels.dense(layer, x)

@@ -11,11 +11,15 @@ from keras_transformer.mixers.attention import (
     shared_options,
     short_options,
 )
+from keras_transformer.mixers.gru import GRU
+from keras_transformer.mixers.lstm import LSTM
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
 from keras_transformer.mixers.ssru import SSRU
 
 __all__ = [
+    "GRU",
+    "LSTM",
     "SSRU",
     "AttentionHeads",
     "CrossAttention",

@@ -111,6 +111,8 @@ ROWS = {
         ("x", "attention_mask"),
     ),
     "Mixing": Row(lambda: kt.layers.Mixing("ssru"), ("x", "attention_mask")),
+    "Mixing_gru": Row(lambda: kt.layers.Mixing("gru"), ("x", "attention_mask")),
+    "Mixing_lstm": Row(lambda: kt.layers.Mixing("lstm", causal=True), ("x", "attention_mask")),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)

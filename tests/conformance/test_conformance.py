@@ -262,6 +262,8 @@ ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
         ("DecoderBlock_t5", "mixed_bfloat16"),
         ("PositionalEmbedding_binary", "mixed_float16"),
         ("DecoderBlock_ssru", "mixed_bfloat16"),
+        ("Mixing_gru", "mixed_bfloat16"),
+        ("Mixing_lstm", "mixed_float16"),
         ("Encoder_deberta", "mixed_bfloat16"),
         ("Decoder_t5", "mixed_float16"),
         ("PatchEmbedding_grid", "mixed_float16"),

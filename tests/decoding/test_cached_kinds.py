@@ -20,6 +20,8 @@ KINDS = {
     "output bias": {"output_bias": True},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
+    "gru": {"mixer": "gru"},
+    "lstm": {"mixer": "lstm", "norm": "pre", "position": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
     "llama, local": {
@@ -82,6 +84,8 @@ def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_
     ("stages", "changes"),
     [
         pytest.param((), KINDS["ssru"], id="one cache-ssru"),
+        pytest.param((), KINDS["gru"], id="one cache-gru"),
+        pytest.param((), KINDS["lstm"], id="one cache-lstm"),
         pytest.param((), KINDS["llama, local"], id="one cache-llama, local"),
         pytest.param(STAGES, KINDS["shared t5"], id="stages-shared t5"),
     ],

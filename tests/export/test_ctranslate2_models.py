@@ -318,6 +318,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
             "23 target tokens, but its vocabulary names only 19",
         ),
         slow({"decoder": "ssru"}, "cannot express a decoder of SSRUs"),
+        slow({"mixer": "gru"}, "cannot express an encoder of GRUs"),
         ({"suppressed_ids": (5,)}, "cannot express `suppressed_ids`"),
         slow({"decoder_start": "zeros"}, "cannot express an output that starts with zeros"),
         (

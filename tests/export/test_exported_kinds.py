@@ -24,6 +24,8 @@ KINDS = {
     "binary": {"position": "binary", "score": "general"},
     "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
     "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
+    "gru": {"mixer": "gru"},
+    "lstm": {"mixer": "lstm", "position": "none"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
@@ -102,6 +104,8 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
         long("binary"),
         long("ssru"),
         "ssru, output bias",
+        "gru",
+        long("lstm"),
         long("output bias"),
         long("output bias, untied"),
         long("llama, local"),

@@ -266,6 +266,7 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
         slow(
             {"decoder": "ssru", "cross_attention": CrossAttention(num_heads=1)}, "`num_heads`=1: it"
         ),
+        slow({"encoder": "gru"}, "`mixer`='gru': it must be 'self_attention' in the encoder"),
         ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         (

@@ -174,8 +174,8 @@ def test_a_configuration_makes_the_same_layers():
 
 @pytest.mark.parametrize("make", [DecoderBlock, lambda **options: Decoder(2, **options)])
 def test_wrong_arguments(make):
-    with pytest.raises(ValueError, match=r"`mixer` must be one of .*'gru'"):
-        make(**BLOCK, mixer="gru")
+    with pytest.raises(ValueError, match=r"`mixer` must be one of .*'mlp'"):
+        make(**BLOCK, mixer="mlp")
     with pytest.raises(ValueError, match=r"`position` must be added to .*position=Rotary\(\)"):
         make(**BLOCK, mixer="ssru", position="rotary")
 

@@ -1,0 +1,166 @@
+"""Mixers with a state against loops in float64: masks, single steps, 16 bits, blocks, gradients."""
+
+import keras
+import numpy as np
+import pytest
+import reference
+import tensorflow as tf
+from keras import ops
+from marks import slow
+from support import B, D, T, normal, randomise, small_config, to_numpy, weights_of
+
+from keras_transformer import Encoder, EncoderBlock, Transformer
+from keras_transformer.layers import GRU, LSTM, Mixing
+from keras_transformer.recurrence import recurrence
+
+SAME = {"rtol": 0, "atol": 1e-5}
+# The row of a mixer: how it is computed in a loop.
+MIXERS = {"gru": reference.gru, "lstm": reference.lstm}
+each_mixer = pytest.mark.parametrize("kind", MIXERS)
+each_direction = pytest.mark.parametrize("causal", [True, False])
+
+
+def built(kind, causal, **options):
+    layer = Mixing(kind, causal, **options)
+    layer.build((None, None, D))
+    return randomise(layer)
+
+
+def padded(begin, end):
+    """Returns positions among padding, and their mask `[B, T]`, which differs by sentence."""
+    x, real = normal(B, begin + T + end, D), np.zeros((B, begin + T + end), bool)
+    for row in range(B):
+        real[row, begin : begin + T - row] = True
+    return x, real
+
+
+@each_direction
+@each_mixer
+def test_outputs_follow_the_formula(kind, causal):
+    layer = built(kind, causal)
+    for begin, end in ((0, 0), (0, 3), (2, 3)):
+        x, real = padded(begin, end)
+        expected = MIXERS[kind](weights_of(layer), x, real, causal)
+        for mask in ({"attention_mask": real[:, None]}, {"mask": real}):
+            np.testing.assert_allclose(to_numpy(layer(x, **mask))[real], expected[real], **SAME)
+    everyone = np.ones((B, T), bool)
+    expected = MIXERS[kind](weights_of(layer), x[:, :T], everyone, causal)
+    np.testing.assert_allclose(layer(x[:, :T]), expected, **SAME)
+
+
+@each_direction
+@each_mixer
+def test_padding_at_either_end_changes_nothing(kind, causal):
+    layer, (x, real) = built(kind, causal), padded(3, 4)
+    out = to_numpy(layer(x, mask=real))
+    for row in range(B):
+        alone = layer(x[row : row + 1, real[row]])
+        np.testing.assert_allclose(out[row, real[row]], alone[0], **SAME)
+
+
+@each_mixer
+def test_later_positions_change_nothing_in_a_causal_layer_alone(kind):
+    x = normal(B, T, D)
+    longer = np.concatenate([x, normal(B, 5, D, seed=1)], axis=1)
+    layer = built(kind, True)
+    np.testing.assert_allclose(layer(longer)[:, :T], layer(x), **SAME)
+    layer = built(kind, False)
+    assert np.abs(to_numpy(layer(longer)[:, :T]) - to_numpy(layer(x))).max() > 1e-2
+
+
+@each_mixer
+def test_a_step_at_a_time_equals_the_call(kind, policy):
+    layer, x = built(kind, True, dtype=policy), normal(B * 3, T, D)
+    expected = to_numpy(layer(x)).reshape(B, 3, T, D)
+    cache = layer.empty_cache(B, T, width=3)
+    for t in range(T):
+        position = ops.cast(ops.reshape(x[:, t], (B, 3, D)), layer.compute_dtype)
+        out, cache = layer.step(position, cache, t)
+        assert out.dtype == layer.compute_dtype
+        assert {tensor.dtype for tensor in cache} == {tf.float32}
+        atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # a few ulps of a bfloat16
+        np.testing.assert_allclose(to_numpy(out), expected[:, :, t], rtol=0, atol=atol)
+
+
+@each_mixer
+def test_a_layer_of_keras_with_the_same_weights(kind):
+    """The forward half of a causal layer; weights are in the same order."""
+    layer, x = built(kind, True), normal(B, T, D)
+    theirs = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}[kind](D, return_sequences=True)
+    theirs.build((None, None, D))
+    weights = weights_of(layer)
+    bias = weights["forward_bias"]
+    if kind == "gru":
+        bias = np.stack([weights["forward_input/bias"], bias])
+    theirs.set_weights([weights["forward_input/kernel"], weights["forward_recurrent"], bias])
+    np.testing.assert_allclose(layer(x), theirs(x), **SAME)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("mixer", [GRU(), LSTM()])
+def test_the_gradient_is_that_of_a_loop(mixer, reverse):
+    """The loop is differentiated by TensorFlow."""
+    units, size = 3, 3 * mixer.gates
+    x, kernel, bias = (
+        tf.constant(normal(*shape, seed=n), "float64")
+        for n, shape in enumerate([(7, 2, size), (units, size), (size,)])
+    )
+    real = tf.constant(np.random.default_rng(0).random((7, 2, 1)) < 0.7)
+    upstream = tf.constant(normal(7, 2, units, seed=5), "float64")
+
+    def loop(x, kernel, bias):
+        states, outputs = (tf.zeros((2, units), "float64"),) * mixer.count, [None] * 7
+        for t in reversed(range(7)) if reverse else range(7):
+            after, _ = mixer.update(x[t], states[0] @ kernel + bias, states)
+            states = tuple(tf.where(real[t], *pair) for pair in zip(after, states, strict=True))
+            outputs[t] = states[0]
+        return tf.stack(outputs)
+
+    results = []
+    for function in (loop, lambda *given: recurrence(mixer, *given, real, reverse)):
+        with tf.GradientTape() as tape:
+            tape.watch((x, kernel, bias))
+            out = function(x, kernel, bias)
+        results.append([out, *tape.gradient(out, (x, kernel, bias), upstream)])
+    for value, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=0, atol=1e-12)
+
+
+@each_mixer
+def test_an_encoder_and_a_decoder_from_the_same_name(kind):
+    config = small_config(mixer=kind)
+    model = Transformer(config)
+    assert [stack.blocks[0].history().causal for stack in (model.encoder, model.decoder)] == [
+        False,
+        True,
+    ]
+    again = type(config).from_dict(config.to_dict())
+    assert again == config and type(config)(**config.to_flat()) == config
+
+
+@each_mixer
+def test_one_half_of_the_features_for_each_direction(kind):
+    layer = built(kind, False)
+    units = {name: array.shape[0] for name, array in weights_of(layer).items() if "recurr" in name}
+    assert units == {"forward_recurrent": D - D // 2, "backward_recurrent": D // 2}
+
+
+@pytest.mark.parametrize("jit", [False, slow(True)])
+@each_mixer
+def test_in_a_graph_of_any_length(kind, jit):
+    layer = built(kind, False)
+    spec = [tf.TensorSpec([None, None, D]), tf.TensorSpec([None, None], "bool")]
+    graph = tf.function(lambda x, real: layer(x, mask=real), input_signature=spec, jit_compile=jit)
+    for length in (1, T):
+        x, real = normal(B, length, D), np.ones((B, length), bool)
+        np.testing.assert_allclose(graph(x, real), layer(x, mask=real), **SAME)
+
+
+def test_wrong_options():
+    with pytest.raises(ValueError, match=r"`mixer` must have outputs as wide .*units=5"):
+        small_config(mixer={"kind": "gru", "units": 5})
+    with pytest.raises(ValueError, match=r"`num_heads` has no effect|encoder.num_heads"):
+        small_config(mixer="gru", encoder={"num_heads": 3})
+    with pytest.raises(ValueError, match="must be left out without attention"):
+        EncoderBlock(4, 8, mixer="gru")
+    assert Encoder(2, None, 8, mixer="gru").config.mixer == GRU()
