@@ -94,18 +94,19 @@ def test_every_sentence_can_have_its_own_penalty_and_length():
     """In a compiled graph, and eagerly for each sentence alone."""
     penalties = np.array([0.0, 0.6, 3.0, 1.5, 0.3], "float32")
     limits = np.array([9, 3, 5, 1, 9], "int32")
+    model = talkative()
 
     @tf.function(jit_compile=True)
     def search(source, sizes, penalties, limits):
         options = {"cache_length": LIMIT, "cache_stages": ()}
         return by_beam(
-            talkative(), source, WIDTH, 2, penalties, max_length=limits, sizes=sizes, **options
+            model, source, WIDTH, 2, penalties, max_length=limits, sizes=sizes, **options
         )
 
     tokens, scores = search(*map(tf.constant, (sources(), SIZES[0], penalties, limits)))
     for b, (size, penalty, limit) in enumerate(zip(SIZES[0], penalties, limits, strict=True)):
         options = {"n_best": min(2, size), "length_penalty": float(penalty), "max_length": limit}
-        alone, score = by_beam(talkative(), sources()[b : b + 1], size, **options)
+        alone, score = by_beam(model, sources()[b : b + 1], size, **options)
         np.testing.assert_array_equal(tokens[b, : min(2, size), :limit], alone[0])
         assert np.all(tokens[b, :, limit:] == 0)
         np.testing.assert_allclose(scores[b, : min(2, size)], score[0], **SCORES)
