@@ -119,7 +119,7 @@ def test_one_setting_keeps_the_others(prompted):
 def test_a_run_that_starts_from_another_one_keeps_the_prompts_of_its_task(tmp_path, plain, task):
     first = Run(pipelines.write_run(plain, tmp_path / "first"))
     first.write_prompts(TextPrompts(PROMPTS))
-    start = SimpleNamespace(run=first, tokenizers=plain.tokenizers)
+    start = SimpleNamespace(run=first, task="embedding", tokenizers=plain.tokenizers)
     settings = SimpleNamespace(
         task=SimpleNamespace(kind=task, get=lambda: TASKS[task]), data=SimpleNamespace()
     )

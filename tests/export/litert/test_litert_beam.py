@@ -206,7 +206,7 @@ def test_wrong_searches_are_refused(deep, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=FIXED):
         export_litert(deep, tmp_path / "x.tflite", ["a"], LiteRTOptions(search=OTHER_SCORES))
     message = "`search` must be a `Greedy` or a `Beam`. Received: search="
-    for search in ([Beam(2), Beam(3)], Sample()):
+    for search in ((Beam(2), Beam(3)), Sample()):
         with pytest.raises(TypeError, match=re.escape(f"{message}{search!r}.")):
             export_litert(deep, tmp_path / "x.tflite", ["a"], LiteRTOptions(search=search))
     with pytest.raises(ValueError, match="`n_best` must be between 1 and the `size` of the beam"):
