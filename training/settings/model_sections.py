@@ -197,16 +197,14 @@ def _table(stack, part):
         "with keys of `[model]`."
     )
     if kind is not None:
-        base = kind.metadata["of"]
-        choices = part.more_kinds + tuple(base.kinds() if base else typing.get_args(kind.type))
-        fields[kind.name] = (
-            (TextOrTable if base else Literal[choices]) | None,
-            Field(None, description=kind.metadata["help"]),
-        )
-        meaning += (
-            f" Or a string, the `{kind.name}` of the {stack}, one of "
-            f"{', '.join(f'`{choice}`' for choice in choices)}: {kind.metadata['help']}"
-        )
+        meaning += f" Or a string, the `{kind.name}` of the {stack}"
+        if kind.metadata["of"] is None:
+            choices = part.more_kinds + typing.get_args(kind.type)
+            takes, names = Literal[choices], ", ".join(f"`{choice}`" for choice in choices)
+            meaning += f", one of {names}: {kind.metadata['help']}"
+        else:  # its kinds are where the model's option is, and can become more
+            takes, meaning = TextOrTable, f"{meaning}."
+        fields[kind.name] = takes | None, Field(None, description=kind.metadata["help"])
     table = create_model(f"{stack.title()}Settings", __base__=Section, **fields)
 
     def read(value):

@@ -111,10 +111,9 @@ def test_model_settings_are_those_of_the_dataclass():
     )
     pair = by_name()["translation"]
     assert pair["num_decoder_layers"].meaning.endswith("If omitted: the value for the model.")
-    assert (
-        pair["encoder"].kind == pair["decoder"].kind == "table"
-        and "`ssru`" in pair["decoder"].meaning
-    )
+    assert pair["encoder"].kind == pair["decoder"].kind == "table"
+    assert pair["decoder"].meaning.endswith("Or a string, the `mixer` of the decoder.")
+    assert '"ssru"' in page["mixer"].meaning
     assert "vocab_size" not in pair and "pad_id" not in pair
     assert {"start_from", "preset"} <= set(list(ModelSettings.model_fields)[:4])
 
