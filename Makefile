@@ -87,6 +87,7 @@ types: $(READY)
 # After an option has changed; a test compares them.
 stubs: $(READY)
 	$(VENV)/bin/python .ci/stubs.py
+	$(VENV)/bin/python .ci/mixer_lists.py
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .

@@ -285,8 +285,9 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def ssru(weights, x, real=None):
+def ssru(weights, x, real=None, causal=True):
     """Kim et al. (2019), one position at a time; positions not `real` [B, T] are skipped."""
+    assert causal
     matrix = weights["candidate/kernel"]
     forget, bias = weights["forget/kernel"], weights["forget/bias"]
     out = np.zeros(x.shape)

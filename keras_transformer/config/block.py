@@ -21,6 +21,12 @@ from keras_transformer.norms import Norm
 from keras_transformer.variants import kind_of
 
 
+def _mixers():
+    """Returns the kinds of mixers as text."""
+    kinds = Mixer.described_kinds().items()
+    return "; ".join(f'`"{name}"`, {about}' for name, about in kinds)
+
+
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockConfig(PartConfig):
@@ -38,15 +44,12 @@ class BlockConfig(PartConfig):
 
     mixer: Mixer = option(
         "self_attention",
-        """Sublayer of a block that reads the other positions: `"self_attention"` as in the paper;
-        `"lstm"` (Hochreiter and Schmidhuber, 1997) or `"gru"` (Cho et al., 2014), which read in
-        both directions in an encoder; or, in decoders, `"ssru"`, a causal recurrence (Kim et al.,
-        2019). With the last three, `position` must be one that is added to the embedding, or
-        `"none"`. Or a
-        table with such a `kind` and its options, such as `{ num_heads = 8, window = 64 }`. Options
-        of self-attention may also be given without the table; in it, `attention_dropout` and
-        `attention_bias` are `dropout` and `use_bias`. In Python also a `Mixer`, which may
-        be one of your own.""",
+        f"""Sublayer of a block that reads the other positions: {_mixers()}. Without
+        self-attention, `position` must be one that is added to the embedding, or `"none"`. Or a
+        table with such a `kind` and its options, such as
+        `{{ num_heads = 8, window = 64 }}`. Options of self-attention may also be given without the
+        table; in it, `attention_dropout` and `attention_bias` are `dropout` and `use_bias`. In
+        Python also a `Mixer`, which may be one of your own.""",
         of=Mixer,
     )
     cross_attention: CrossAttention | None = option(

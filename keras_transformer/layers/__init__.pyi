@@ -7,13 +7,15 @@ from ..feed_forwards import (
     Plain as Plain,
 )
 from ..mixers import (
-    GRU as GRU,
-    LSTM as LSTM,
-    Mixer as Mixer,
-    SSRU as SSRU,
     CrossAttention as CrossAttention,
-    SelfAttention as SelfAttention,
+    Mixer as Mixer,
 )
+
+# Written by `make stubs`.
+from ..mixers.gru import GRU as GRU
+from ..mixers.lstm import LSTM as LSTM
+from ..mixers.ssru import SSRU as SSRU
+from ..mixers.self_attention import SelfAttention as SelfAttention
 from ..norms import (
     LayerNorm as LayerNorm,
     Norm as Norm,

@@ -1,4 +1,7 @@
-"""Mixers, which read the other positions in a block, as values: to add one, add a file here."""
+"""Mixers, which read the other positions in a block, as values: to add one, add a file here.
+
+Its class has a `kind` and a line about it, `about`. `make stubs` then lists it where users look.
+"""
 
 from keras_transformer.mixers.attention import (
     AttentionHeads,
@@ -11,16 +14,10 @@ from keras_transformer.mixers.attention import (
     shared_options,
     short_options,
 )
-from keras_transformer.mixers.gru import GRU
-from keras_transformer.mixers.lstm import LSTM
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
-from keras_transformer.mixers.ssru import SSRU
 
 __all__ = [
-    "GRU",
-    "LSTM",
-    "SSRU",
     "AttentionHeads",
     "CrossAttention",
     "Mixer",

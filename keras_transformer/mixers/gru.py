@@ -33,6 +33,7 @@ class GRU(Recurrent):
     """
 
     kind = "gru"
+    about = "gated recurrent units, in both directions in an encoder (Cho et al., 2014)"
     gates = 3
     has_input_bias = True
 

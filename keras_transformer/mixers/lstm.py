@@ -31,6 +31,10 @@ class LSTM(Recurrent):
     """
 
     kind = "lstm"
+    about = (
+        "long short-term memory, in both directions in an encoder (Hochreiter and Schmidhuber, "
+        "1997)"
+    )
     gates = 4
     count = 2
 

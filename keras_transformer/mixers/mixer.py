@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from keras_transformer.lazy_keras import keras
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import Variant
@@ -22,6 +24,7 @@ class Mixer(Variant):
             return ops.cumsum(x, axis=1) / count_of(x, real)
 
     Attributes:
+        about: What it is, with its source, in a few words: for lists of the kinds.
         attends: Whether it is self-attention, with positions and windows.
         is_causal: Whether a position always depends only on itself and earlier ones, so that an
             encoder cannot have it.
@@ -30,8 +33,15 @@ class Mixer(Variant):
     option = "mixer"
     package = "keras_transformer.mixers"
     default_kind = "self_attention"
+    about: ClassVar[str] = ""
     attends = False
     is_causal = False
+
+    @classmethod
+    def described_kinds(cls) -> dict[str, str]:
+        """Returns what each kind of this library is, by name; self-attention is the first."""
+        kinds = {name: kind.about for name, kind in cls.kinds().items() if kind.about}
+        return {cls.default_kind: kinds[cls.default_kind], **kinds}
 
     def at(self, number: int) -> Mixer:
         """Returns the mixer of one block of a stack; by default the same for all blocks.

@@ -29,6 +29,9 @@ class SSRU(Mixer):
     """
 
     kind = "ssru"
+    about = (
+        "a causal recurrence with a forget gate for each feature, for decoders (Kim et al., 2019)"
+    )
     is_causal = True
 
     def build(self, layer: keras.Layer, width: int) -> None:  # noqa: D102

@@ -5,10 +5,12 @@ and so does the fresh process that loads what they saved.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import keras
 import numpy as np
+from mixer_rows import MIXERS, directions, mixer_of, model_options
 from support import (
     KV,
     D,
@@ -84,6 +86,14 @@ SERIES = {
     "target_mean": 0.3,
     "target_scale": 1.5,
 }
+WITH_MIXER = {f"Transformer_{kind}": kind for kind in MIXERS}
+
+
+def model_with(kind):
+    """Returns an encoder-decoder with a mixer in place of self-attention."""
+    options = {"num_decoder_layers": 2, "norm": "pre", **model_options(kind)}
+    return kt.Transformer(small_config(**options))
+
 
 ROWS = {
     "MultiHeadSelfAttention": Row(
@@ -111,8 +121,13 @@ ROWS = {
         ("x", "attention_mask"),
     ),
     "Mixing": Row(lambda: kt.layers.Mixing("ssru"), ("x", "attention_mask")),
-    "Mixing_gru": Row(lambda: kt.layers.Mixing("gru"), ("x", "attention_mask")),
-    "Mixing_lstm": Row(lambda: kt.layers.Mixing("lstm", causal=True), ("x", "attention_mask")),
+    **{
+        f"Mixing_{kind}{'_causal' * causal}": Row(
+            functools.partial(kt.layers.Mixing, mixer_of(kind), causal), ("x", "attention_mask")
+        )
+        for kind in MIXERS
+        for causal in directions(kind)
+    },
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)
@@ -193,12 +208,10 @@ ROWS = {
         lambda: kt.Transformer(small_config(output_bias=True, tie="none")),
         ("source", "target"),
     ),
-    "Transformer_ssru": Row(
-        lambda: kt.Transformer(
-            small_config(num_decoder_layers=2, decoder="ssru", decoder_start="zeros", norm="pre")
-        ),
-        ("source", "target"),
-    ),
+    **{
+        name: Row(functools.partial(model_with, kind), ("source", "target"))
+        for name, kind in WITH_MIXER.items()
+    },
     "LanguageModel": Row(
         lambda: kt.LanguageModel(kt.models.LanguageModelConfig(**STACK, tie="none")), ("tokens",)
     ),
@@ -294,7 +307,7 @@ def is_layer(value):
 MODELS = {
     "Transformer",
     "Transformer_output_bias",
-    "Transformer_ssru",
+    *WITH_MIXER,
     "SpeechTransformer",
     "LanguageModel",
     "TextClassifier",

@@ -18,6 +18,7 @@ from conformance.rows import (
     MODELS,
     PER_STEP,
     ROWS,
+    WITH_MIXER,
     WITH_TARGET,
     call,
     functional_model,
@@ -26,6 +27,7 @@ from conformance.rows import (
     random_model,
 )
 from marks import slow
+from mixer_rows import MIXERS
 from support import D, randomise, small_config, to_numpy
 
 import keras_transformer as kt
@@ -237,7 +239,8 @@ def test_tf_function_of_any_length(models, name):
 
 
 @pytest.mark.parametrize(
-    "name", [slow("Transformer_ssru"), "SnowAccount", slow("SeriesRegressor_gru_attention")]
+    "name",
+    ["SnowAccount", *map(slow, WITH_MIXER), slow("SeriesRegressor_gru_attention")],
 )
 def test_xla(models, name):
     model, expected = models[name]
@@ -262,7 +265,7 @@ ROUNDING = {"mixed_bfloat16": 0.03, "mixed_float16": 0.004}
         ("DecoderBlock_t5", "mixed_bfloat16"),
         ("PositionalEmbedding_binary", "mixed_float16"),
         ("DecoderBlock_ssru", "mixed_bfloat16"),
-        ("Mixing_gru", "mixed_bfloat16"),
+        *((f"Mixing_{kind}_causal", "mixed_bfloat16") for kind in MIXERS),
         ("Mixing_lstm", "mixed_float16"),
         ("Encoder_deberta", "mixed_bfloat16"),
         ("Decoder_t5", "mixed_float16"),

@@ -2,6 +2,7 @@
 
 import functools
 
+import mixer_rows
 import numpy as np
 import pytest
 import reference
@@ -18,10 +19,8 @@ KINDS = {
     "binary": {"position": "binary", "score": "general"},
     "norms at both ends": {"embedding_norm": True, "final_norm": True},
     "output bias": {"output_bias": True},
-    "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
+    **mixer_rows.models(),
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
-    "gru": {"mixer": "gru"},
-    "lstm": {"mixer": "lstm", "norm": "pre", "position": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
     "llama, local": {
@@ -83,9 +82,7 @@ def test_greedy_search_equals_the_search_without_a_cache(changes, stages, small_
 @pytest.mark.parametrize(
     ("stages", "changes"),
     [
-        pytest.param((), KINDS["ssru"], id="one cache-ssru"),
-        pytest.param((), KINDS["gru"], id="one cache-gru"),
-        pytest.param((), KINDS["lstm"], id="one cache-lstm"),
+        *(pytest.param((), KINDS[kind], id=f"one cache-{kind}") for kind in mixer_rows.MIXERS),
         pytest.param((), KINDS["llama, local"], id="one cache-llama, local"),
         pytest.param(STAGES, KINDS["shared t5"], id="stages-shared t5"),
     ],

@@ -2,11 +2,12 @@
 
 import dataclasses
 
+import mixer_rows
 import numpy as np
 import pytest
 import tensorflow as tf
 from exporting import asked
-from marks import long
+from marks import long, slow_except
 from searching import by_beam, by_greedy
 from support import randomise, small_config
 
@@ -22,10 +23,8 @@ KINDS = {
     "relative": {"position": {"kind": "relative", "distance": 4}, "tie": "none"},
     "t5": {"position": {"kind": "t5", "distance": 9, "buckets": 8}, "score": "dot_product"},
     "binary": {"position": "binary", "score": "general"},
-    "ssru": {"decoder": "ssru", "decoder_start": "zeros"},
+    **mixer_rows.models(),
     "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
-    "gru": {"mixer": "gru"},
-    "lstm": {"mixer": "lstm", "position": "none"},
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
@@ -43,6 +42,7 @@ KINDS = {
     },
 }
 SHORT = ("relative", "ssru, output bias")  # the slow tests run the others
+SHORT_FILES = ("ssru, output bias", "gru")
 each_kind = pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],
@@ -56,9 +56,8 @@ def translators(tokenizer):
 
     def of(kind):
         if kind not in made:
-            config = small_config(
-                vocab_size=tokenizer.vocab_size, max_length=LIMIT, norm="pre", **KINDS[kind]
-            )
+            options = {"max_length": LIMIT, "norm": "pre", **KINDS[kind]}
+            config = small_config(vocab_size=tokenizer.vocab_size, **options)
             model = randomise(Transformer(config))
             if model.output_bias is not None:
                 bias = np.random.default_rng(1).normal(size=config.tokens.vocab_size)
@@ -94,24 +93,7 @@ def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind",
-    [
-        long("alibi"),
-        long("additive"),
-        long("relative"),
-        long("t5"),
-        long("binary"),
-        long("ssru"),
-        "ssru, output bias",
-        "gru",
-        long("lstm"),
-        long("output bias"),
-        long("output bias, untied"),
-        long("llama, local"),
-        long("shared t5"),
-    ],
-)
+@pytest.mark.parametrize("kind", slow_except(KINDS, *SHORT_FILES, mark=long))
 def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
     translator, path = translators(kind), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "search": Beam(BEAM)}
@@ -136,7 +118,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [long("relative"), "ssru"])
+@pytest.mark.parametrize("kind", [long("relative"), *mixer_rows.MIXERS])
 def test_an_int8_file_scores_as_the_model(kind, translators, sentences, tmp_path):
     """Measured for the file's own tokens: 0.0036 to 0.0063 nats per token."""
     options = LiteRTOptions("int8", lengths=[LIMIT], max_score_loss=1.0)

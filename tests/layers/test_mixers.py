@@ -3,25 +3,26 @@
 import keras
 import numpy as np
 import pytest
-import reference
 import tensorflow as tf
 from keras import ops
 from marks import slow
-from support import B, D, T, normal, randomise, small_config, to_numpy, weights_of
+from mixer_rows import MIXERS, directions, mixer_of, model_options
+from support import B, D, T, normal, random_mask, randomise, small_config, to_numpy, weights_of
 
 from keras_transformer import Encoder, EncoderBlock, Transformer
 from keras_transformer.layers import GRU, LSTM, Mixing
 from keras_transformer.recurrence import recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
-# The row of a mixer: how it is computed in a loop.
-MIXERS = {"gru": reference.gru, "lstm": reference.lstm}
 each_mixer = pytest.mark.parametrize("kind", MIXERS)
-each_direction = pytest.mark.parametrize("causal", [True, False])
+each_direction = pytest.mark.parametrize(
+    ("kind", "causal"), [(kind, causal) for kind in MIXERS for causal in directions(kind)]
+)
+each_recurrent_network = pytest.mark.parametrize("kind", ["gru", "lstm"])
 
 
 def built(kind, causal, **options):
-    layer = Mixing(kind, causal, **options)
+    layer = Mixing(mixer_of(kind), causal, **options)
     layer.build((None, None, D))
     return randomise(layer)
 
@@ -35,21 +36,19 @@ def padded(begin, end):
 
 
 @each_direction
-@each_mixer
 def test_outputs_follow_the_formula(kind, causal):
     layer = built(kind, causal)
     for begin, end in ((0, 0), (0, 3), (2, 3)):
         x, real = padded(begin, end)
-        expected = MIXERS[kind](weights_of(layer), x, real, causal)
+        expected = MIXERS[kind].reference(weights_of(layer), x, real, causal)
         for mask in ({"attention_mask": real[:, None]}, {"mask": real}):
             np.testing.assert_allclose(to_numpy(layer(x, **mask))[real], expected[real], **SAME)
     everyone = np.ones((B, T), bool)
-    expected = MIXERS[kind](weights_of(layer), x[:, :T], everyone, causal)
+    expected = MIXERS[kind].reference(weights_of(layer), x[:, :T], everyone, causal)
     np.testing.assert_allclose(layer(x[:, :T]), expected, **SAME)
 
 
 @each_direction
-@each_mixer
 def test_padding_at_either_end_changes_nothing(kind, causal):
     layer, (x, real) = built(kind, causal), padded(3, 4)
     out = to_numpy(layer(x, mask=real))
@@ -58,14 +57,34 @@ def test_padding_at_either_end_changes_nothing(kind, causal):
         np.testing.assert_allclose(out[row, real[row]], alone[0], **SAME)
 
 
-@each_mixer
-def test_later_positions_change_nothing_in_a_causal_layer_alone(kind):
+@each_direction
+def test_padding_anywhere_follows_the_formula(kind, causal):
+    """Masks in all forms; what padding contains is without effect."""
+    layer, x, real = built(kind, causal), normal(B, T, D), random_mask(B, T)
+    expected = MIXERS[kind].reference(weights_of(layer), x, real, causal)
+    changed = np.where(real[..., None], x, 7.0)
+    row = [real[0], np.ones(T, bool)]
+    attached = tf.constant(x)
+    attached._keras_mask = tf.constant(real)
+    for out in (
+        layer(changed, attention_mask=real[:, None]),
+        layer(changed, mask=real),
+        layer(x, attention_mask=np.array(row)[:, None], mask=np.array([row[1], real[1]])),
+        layer(attached),
+    ):
+        np.testing.assert_allclose(to_numpy(out)[real], expected[real], **SAME)
+    shared = layer(x, attention_mask=real[:1, None])
+    both = np.stack([real[0]] * B)
+    np.testing.assert_allclose(shared, layer(x, mask=both), **SAME)
+
+
+@each_direction
+def test_later_positions_change_nothing_in_a_causal_layer_alone(kind, causal):
     x = normal(B, T, D)
     longer = np.concatenate([x, normal(B, 5, D, seed=1)], axis=1)
-    layer = built(kind, True)
-    np.testing.assert_allclose(layer(longer)[:, :T], layer(x), **SAME)
-    layer = built(kind, False)
-    assert np.abs(to_numpy(layer(longer)[:, :T]) - to_numpy(layer(x))).max() > 1e-2
+    layer = built(kind, causal)
+    change = np.abs(to_numpy(layer(longer)[:, :T]) - to_numpy(layer(x))).max()
+    assert change < 1e-5 if causal else change > 1e-2
 
 
 @each_mixer
@@ -80,9 +99,10 @@ def test_a_step_at_a_time_equals_the_call(kind, policy):
         assert {tensor.dtype for tensor in cache} == {tf.float32}
         atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # a few ulps of a bfloat16
         np.testing.assert_allclose(to_numpy(out), expected[:, :, t], rtol=0, atol=atol)
+    assert layer.extended_cache(cache, 5, 3) is cache
 
 
-@each_mixer
+@each_recurrent_network
 def test_a_layer_of_keras_with_the_same_weights(kind):
     """The forward half of a causal layer; weights are in the same order."""
     layer, x = built(kind, True), normal(B, T, D)
@@ -127,18 +147,17 @@ def test_the_gradient_is_that_of_a_loop(mixer, reverse):
 
 
 @each_mixer
-def test_an_encoder_and_a_decoder_from_the_same_name(kind):
-    config = small_config(mixer=kind)
+def test_an_encoder_and_a_decoder_with_the_mixer(kind):
+    config = small_config(**model_options(kind))
     model = Transformer(config)
-    assert [stack.blocks[0].history().causal for stack in (model.encoder, model.decoder)] == [
-        False,
-        True,
-    ]
+    stacks = (model.encoder, model.decoder)[2 - len(directions(kind)) :]
+    assert [stack.blocks[0].history().mixer.kind for stack in stacks] == [kind] * len(stacks)
+    assert [stack.blocks[0].history().causal for stack in stacks] == [*reversed(directions(kind))]
     again = type(config).from_dict(config.to_dict())
     assert again == config and type(config)(**config.to_flat()) == config
 
 
-@each_mixer
+@each_recurrent_network
 def test_one_half_of_the_features_for_each_direction(kind):
     layer = built(kind, False)
     units = {name: array.shape[0] for name, array in weights_of(layer).items() if "recurr" in name}
@@ -146,9 +165,9 @@ def test_one_half_of_the_features_for_each_direction(kind):
 
 
 @pytest.mark.parametrize("jit", [False, slow(True)])
-@each_mixer
-def test_in_a_graph_of_any_length(kind, jit):
-    layer = built(kind, False)
+@each_direction
+def test_in_a_graph_of_any_length(kind, causal, jit):
+    layer = built(kind, causal)
     spec = [tf.TensorSpec([None, None, D]), tf.TensorSpec([None, None], "bool")]
     graph = tf.function(lambda x, real: layer(x, mask=real), input_signature=spec, jit_compile=jit)
     for length in (1, T):

@@ -1,4 +1,4 @@
-"""The SSRU against the reference: its scan, a step at a time, masks, 16 bits; and its blocks."""
+"""The SSRU: its scan, 16 bits, wrong masks, and its blocks; `test_mixers.py` tests the rest."""
 
 import numpy as np
 import pytest
@@ -19,13 +19,6 @@ def built(width=D, **options):
     layer = Mixing(SSRU(), **options)
     layer.build((None, None, width))
     return randomise(layer)
-
-
-def test_output_follows_the_formula():
-    layer, x = built(), normal(B, T, D)
-    weights = weights_of(layer)
-    assert sorted(weights) == ["candidate/kernel", "forget/bias", "forget/kernel"]
-    np.testing.assert_allclose(layer(x), reference.ssru(weights, x), **SAME)
 
 
 def gates(length):
@@ -67,19 +60,6 @@ def test_scan_of_a_length_unknown_to_the_graph(jit):
         np.testing.assert_allclose(graph(keep, add), one_after_the_other(keep, add), **SAME)
 
 
-def test_a_step_at_a_time_equals_the_call(policy):
-    layer, x = built(dtype=policy), normal(B, T, D)
-    expected = layer(x)
-    assert expected.dtype == layer.compute_dtype
-    cache = layer.empty_cache(B, T)
-    for t in range(T):
-        out, cache = layer.step(ops.cast(x[:, t : t + 1], layer.compute_dtype), cache, t)
-        assert out.dtype == layer.compute_dtype and cache[0].dtype == "float32"
-        atol = 1e-5 if layer.compute_dtype == "float32" else 2e-2  # one ulp of a bfloat16 near 2
-        np.testing.assert_allclose(to_numpy(out)[:, 0], to_numpy(expected)[:, t], rtol=0, atol=atol)
-    assert layer.extended_cache(cache, 5, 1) is cache
-
-
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
 def test_small_changes_of_a_state_are_not_lost_in_16_bits(dtype):
     """Changes below 0.25 % would be lost in bfloat16, and the state would stay at a half."""
@@ -93,34 +73,6 @@ def test_small_changes_of_a_state_are_not_lost_in_16_bits(dtype):
     expected = 1 - keep ** np.arange(1, length + 1)
     np.testing.assert_allclose(states, expected, rtol=0, atol=2e-2)
     assert states[-1] > 0.95
-
-
-def test_each_hypothesis_has_its_own_state():
-    layer, x = built(), normal(B * 3, T, D)
-    expected = to_numpy(layer(x)).reshape(B, 3, T, D)
-    cache = layer.empty_cache(B, T, width=3)
-    for t in range(T):
-        out, cache = layer.step(ops.reshape(x[:, t], (B, 3, D)), cache, t)
-        np.testing.assert_allclose(out, expected[:, :, t], **SAME)
-
-
-def test_masked_positions_leave_the_state_unchanged():
-    layer, x, real = built(), normal(B, T, D), random_mask(B, T)
-    expected = reference.ssru(weights_of(layer), x, real)
-    for mask in ({"attention_mask": real[:, None]}, {"mask": real}):
-        np.testing.assert_allclose(layer(x, **mask), expected, **SAME)
-    row = [real[0], np.ones(T, bool)]
-    both = layer(x, attention_mask=np.array(row)[:, None], mask=np.array([row[1], real[1]]))
-    np.testing.assert_allclose(both, expected, **SAME)
-    attached = tf.constant(x)
-    attached._keras_mask = tf.constant(real)
-    np.testing.assert_allclose(layer(attached), expected, **SAME)
-
-
-def test_later_positions_do_not_affect_earlier_ones():
-    layer, x = built(), normal(B, T, D)
-    longer = np.concatenate([x, normal(B, 5, D, seed=1)], axis=1)
-    np.testing.assert_allclose(layer(longer)[:, :T], layer(x), **SAME)
 
 
 @pytest.mark.parametrize("shape", [(B, T, T), (1, T, T), (B, 3, T)])

@@ -1,5 +1,8 @@
-"""Budgets: the places that a new task or kind of input touches, as in docs/architecture.md."""
+"""Budgets: the places that a new task, kind of input or mixer touches."""
 
+import os
+import pathlib
+import re
 import subprocess
 import sys
 import typing
@@ -8,13 +11,17 @@ from typing import Literal
 import pytest
 from documents import blocks
 from marks import long
+from mixer_rows import MIXERS
+from support import with_tests_on_path
 
+from keras_transformer.mixers import Mixer
 from keras_transformer.tasks import TASKS, pipeline_class_of, register
 from keras_transformer.training import Training
 from keras_transformer.training.settings.fields import DataSettings
 from keras_transformer.training.settings.sources import data_kinds, register_source
 from keras_transformer.training.tasks import training_class
 
+ROOT = pathlib.Path(__file__).parents[2]
 # The output at the end of each example. A block contains all its code and registrations.
 RESULTS = {
     "new_task": 'print(sorted({*answers} | {"even", "odd"}), 0 <= accuracy <= 100)',
@@ -79,3 +86,59 @@ def test_two_kinds_of_data_do_not_share_a_name():
     bare = type("Bare", (DataSettings,), {"__annotations__": {"source": Literal["bare"]}})
     with pytest.raises(TypeError, match="must have a `size_of_batch`, as a `TokenData` has"):
         register_source(bare)
+
+
+# Prints the lists of mixers that do not have the one more.
+LISTS = """
+import pathlib, runpy
+import running_mean_row
+from keras_transformer.config import StackConfig
+from keras_transformer.training.settings.page import as_markdown
+
+made = runpy.run_path(str(pathlib.Path.cwd() / ".ci" / "mixer_lists.py"))
+lists = {name: made["written"](name) for name in made["LISTS"]}
+lists["settings"] = as_markdown()
+lists["help"] = StackConfig.from_flat(mixer="running_mean").options()["mixer"].metadata["help"]
+print(len(lists), [name for name, text in lists.items() if "running_mean" not in text])
+"""
+
+
+@pytest.fixture
+def with_one_more():
+    """The environment of a process in which the package and its tests have one more mixer."""
+    path = [str(ROOT / "tests" / "outside" / "one_more_mixer"), with_tests_on_path()["PYTHONPATH"]]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def test_a_mixer_is_listed_wherever_mixers_are(with_one_more):
+    """The stub, the pages, the settings and the help texts need nothing but its file."""
+    command = [sys.executable, "-c", LISTS]
+    done = subprocess.run(command, cwd=ROOT, env=with_one_more, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout == "5 []\n"
+
+
+@pytest.mark.slow
+def test_a_mixer_is_tested_by_its_row(with_one_more):
+    """Against its reference, in a search, and in the ways in which Keras runs a layer."""
+    names = ("layers/test_mixers.py", "decoding/test_cached_kinds.py", "conformance")
+    chosen = ["-k", "running_mean and not backends", "-m", "not long", "-p", "running_mean_row"]
+    without = ["-p", "no:xdist", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *chosen, *without]
+    command += [f"tests/{name}" for name in names]
+    done = subprocess.run(command, cwd=ROOT, env=with_one_more, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+    (passed,) = re.findall(r"(\d+) passed", done.stdout)
+    assert int(passed) > 20
+
+
+def test_every_mixer_has_a_row_and_no_other_file_names_it():
+    """Except for mixers that a file format, a preset or the model of a task has as well."""
+    kinds = Mixer.kinds()
+    assert {*MIXERS} == {*Mixer.described_kinds()} - {"self_attention"}
+    folders = ("keras_transformer", "training", "export", ".ci")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    for name in {*MIXERS} - {"gru", "lstm", "ssru"}:
+        either = re.compile(rf"\b({name}|{kinds[name].__name__})\b")
+        users = [path for path in files if either.search(path.read_text("utf-8"))]
+        assert users == [ROOT.joinpath(*kinds[name].__module__.split(".")).with_suffix(".py")]

@@ -117,12 +117,17 @@ kt.TransformerConfig(**given)
 """
 
 
-@pytest.fixture(scope="module")
-def stubs():
-    spec = importlib.util.spec_from_file_location("stubs", ROOT / ".ci" / "stubs.py")
+def program(name):
+    """Returns a program of `.ci` as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def stubs():
+    return program("stubs")
 
 
 def contents(text):
@@ -139,6 +144,12 @@ def test_stubs_list_the_declared_options(stubs):
     for path in paths:
         committed = path.with_suffix(".pyi").read_text("utf-8")
         assert contents(committed) == contents(stubs.stub_of(path)), f"{path}: run `make stubs`"
+
+
+def test_lists_of_mixers_follow_from_their_classes():
+    lists = program("mixer_lists")
+    for name in lists.LISTS:
+        assert (ROOT / name).read_text("utf-8") == lists.written(name), f"{name}: run `make stubs`"
 
 
 def test_a_type_checker_knows_the_options(tmp_path):

@@ -102,9 +102,9 @@ def as_markdown() -> str:
 
 
 def _of_blocks():
-    """Returns the options of all blocks; those of `mixer` are among them."""
+    """Returns the options of all blocks; those of attention are among them."""
     options = StackConfig().options().items()
-    return [item for item in options if item[0] not in ("mixer", "cross_attention")]
+    return [item for item in options if item[0] != "cross_attention"]
 
 
 def _model_tables():

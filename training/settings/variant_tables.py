@@ -9,6 +9,7 @@ import tomlkit
 
 from keras_transformer.arguments import options_of
 from keras_transformer.checks import check_count, check_positive
+from keras_transformer.mixers import AttentionHeads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +67,8 @@ def _kinds(base, name):
     """Returns a table of the options of each kind of a value that has any, also nested ones."""
     result, nested = [], []
     for key, kind in base.kinds().items():
+        if issubclass(kind, AttentionHeads):
+            continue  # its options are those of a block
         options = options_of(kind) if dataclasses.is_dataclass(kind) else {}
         hints = typing.get_type_hints(kind, include_extras=True)
         settings = tuple(_setting(*item, hints[item[0]]) for item in options.items())

@@ -39,7 +39,7 @@ def by_name():
 
 
 # Options of a block that come in several kinds, each with options of its own.
-VALUES = ("position.", "normalization.", "feed_forward.")
+VALUES = ("position.", "normalization.", "feed_forward.", "mixer.")
 
 
 def test_every_key_has_a_type_a_default_and_a_description():
