@@ -47,6 +47,7 @@ class Worker:
         order: Argument of `make`, a dictionary of plain values.
         cores: Number of processors to pin the process to, and of its threads.
         python: Path of the Python interpreter.
+        gpu: Whether the process may use GPUs.
 
     Attributes:
         metadata: The object's metadata, and `start_bytes`, the memory of the process before `make`.
@@ -55,7 +56,7 @@ class Worker:
         BenchmarkError: If the process ends by itself.
     """
 
-    def __init__(self, name, module, order, cores, python=sys.executable):
+    def __init__(self, name, module, order, cores, python=sys.executable, gpu=False):
         self.name = name
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - see close
         self._process = subprocess.Popen(
@@ -63,7 +64,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, **_environment(cores)},
+            env={**os.environ, **_environment(cores, gpu)},
             text=True,
         )
         first = {"module": module, "order": order, "cpus": processors(cores)}
@@ -116,7 +117,7 @@ def task_order(task, precision, cores):
     return {"task": dataclasses.asdict(task), "precision": precision, "cores": cores}
 
 
-def _environment(cores):
+def _environment(cores, gpu):
     """Returns environment variables that libraries read when they are imported."""
     threads = dict.fromkeys(
         ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS",
@@ -125,7 +126,7 @@ def _environment(cores):
     )  # fmt: skip
     return {
         **threads,
-        "CUDA_VISIBLE_DEVICES": "",
+        **({} if gpu else {"CUDA_VISIBLE_DEVICES": ""}),
         "KERAS_BACKEND": "tensorflow",
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
