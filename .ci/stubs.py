@@ -50,6 +50,7 @@ IMPORTED = {
     "Self": "typing",
     "TypedDict": "typing_extensions",  # `closed`
     "Unpack": "typing",
+    "overload": "typing",
 }
 PLAIN = (bool, int, float, str, types.NoneType)
 
@@ -135,8 +136,10 @@ class Stub:
         for name in attributes_of(node):
             if name not in declared:
                 self.lines.append(f"{indent}{name}: {self._used('Any')}")
-        if explicit:
-            self._add_signature("__init__", ["self", *explicit], "None")
+        for parameters in explicit:
+            if len(explicit) > 1:
+                self.lines.append(f"    @{self._used('overload')}")
+            self._add_signature("__init__", ["self", *parameters], "None")
         for child in node.body:
             if isinstance(child, ast.FunctionDef) and not (explicit and child.name == "__init__"):
                 self._add_function(child, indent)
@@ -179,14 +182,19 @@ class Stub:
         ]
 
     def _explicit(self, owner):
-        """Returns the arguments of a constructor that its source does not list; often none."""
+        """Returns the arguments of a constructor that its source does not list; often none.
+
+        A block without attention has no `num_heads`, and a list of arguments of its own.
+        """
         fields = options_of(owner) if dataclasses.is_dataclass(owner) else {}
         if issubclass(owner, ModelConfig):
             parameters = [*inspect.signature(owner).parameters.values()]
         elif issubclass(owner, ConfiguredModel) and owner.config_class is not None:
-            return self._of_model(owner.config_class)
+            return [self._of_model(owner.config_class)]
         elif hasattr(owner.__init__, "__signature__"):
             parameters = [*inspect.signature(owner.__init__).parameters.values()][1:]
+            if {"num_heads", "d_ff"} <= {one.name for one in parameters}:
+                return [self._listed(kind) for kind in with_and_without_heads(parameters)]
         elif any(field.metadata["of"] is not None for field in fields.values()):
             parameters = [
                 one.replace(annotation=accepted(fields[name]) if name in fields else one.annotation)
@@ -194,7 +202,7 @@ class Stub:
             ]
         else:
             return []
-        return self._listed(parameters)
+        return [self._listed(parameters)]
 
     def _of_model(self, config):
         """Returns the arguments of a model with this class of configuration."""
@@ -264,6 +272,19 @@ class Unquoted(ast.NodeTransformer):
 def _unquoted(node):
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return ast.parse(node.value, mode="eval").body if is_text else node
+
+
+def with_and_without_heads(parameters: list[inspect.Parameter]) -> list[list[inspect.Parameter]]:
+    """Returns the arguments of a block with `num_heads`, and without it, both with `d_ff`."""
+    empty, by_name = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+    needed = {"num_heads": int | None, "d_ff": int}
+    first = [
+        one.replace(default=empty, annotation=needed[one.name]) if one.name in needed else one
+        for one in parameters
+    ]
+    place = [one.name for one in parameters].index("num_heads")
+    later = [one if one.kind is one.VAR_KEYWORD else one.replace(kind=by_name) for one in first]
+    return [first, first[:place] + later[place + 1 :]]
 
 
 def options_name(config: type) -> str:

@@ -5,9 +5,11 @@ that TensorFlow and Keras run a layer.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import reference
+from convolutions_in_loops import dilated_convolution, gated_convolution
 
 from keras_transformer.mixers import Mixer
 
@@ -28,7 +30,12 @@ class MixerRow:
     options: dict = dataclasses.field(default_factory=dict)
 
 
+DILATIONS = {"dilation": 2, "max_dilation": 4}
 MIXERS = {
+    "dilated_convolution": MixerRow(
+        functools.partial(dilated_convolution, dilation=2), {"norm": "pre"}, DILATIONS
+    ),
+    "gated_convolution": MixerRow(gated_convolution, {"position": "learned"}, {"width": 4}),
     "gru": MixerRow(reference.gru),
     "lstm": MixerRow(reference.lstm, {"norm": "pre", "position": "none"}),
     "ssru": MixerRow(reference.ssru, {"decoder_start": "zeros"}),

@@ -12,7 +12,9 @@ from ..mixers import (
 )
 
 # Written by `make stubs`.
+from ..mixers.dilated_convolution import DilatedConvolution as DilatedConvolution
 from ..mixers.gru import GRU as GRU
+from ..mixers.gated_convolution import GatedConvolution as GatedConvolution
 from ..mixers.lstm import LSTM as LSTM
 from ..mixers.ssru import SSRU as SSRU
 from ..mixers.self_attention import SelfAttention as SelfAttention

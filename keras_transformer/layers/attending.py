@@ -15,6 +15,7 @@ from keras_transformer.layers.call_checks import (
 from keras_transformer.layers.composite import CompositeLayer
 from keras_transformer.layers.kernels import PADDED
 from keras_transformer.layers.masks import attached_mask, masks_fit
+from keras_transformer.mixers import CrossAttention, short_options
 from keras_transformer.positions.position import Position
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
@@ -128,5 +129,8 @@ class ConfiguredLayer(AttendingLayer):
         flat = plain(self.config.to_flat())
         if not self.config.position.attends:
             flat["position"] = "none"  # in a model, the embedding adds it
+        if self.config.has_state and "cross_attention" not in self.options:
+            for name in short_options(CrossAttention):  # there is no attention
+                del flat[name]
         own = {"num_heads": None, **{name: flat[name] for name in self.options if name in flat}}
         return {**super().get_config(), **own}

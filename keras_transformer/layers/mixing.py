@@ -10,6 +10,7 @@ from keras_transformer.layers.attending import AttendingLayer
 from keras_transformer.layers.call_checks import check_mask_of_positions
 from keras_transformer.layers.masks import join_masks
 from keras_transformer.mixers import Mixer
+from keras_transformer.norms import LayerNorm
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
 
@@ -82,6 +83,17 @@ class Mixing(AttendingLayer):
             bias: Whether it has a bias.
         """
         layer = keras.layers.Dense(units, use_bias=bias, dtype=self.dtype_policy, name=name)
+        layer.build((None, width))
+        setattr(self, name, layer)
+
+    def add_norm(self, name: str, width: int) -> None:
+        """Adds a layer normalisation as an attribute.
+
+        Args:
+            name: Name of the attribute and of the layer.
+            width: Number of features.
+        """
+        layer = LayerNorm().layer(self.dtype_policy, name)
         layer.build((None, width))
         setattr(self, name, layer)
 

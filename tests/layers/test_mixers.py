@@ -9,8 +9,9 @@ from marks import slow
 from mixer_rows import MIXERS, directions, mixer_of, model_options
 from support import B, D, T, normal, random_mask, randomise, small_config, to_numpy, weights_of
 
-from keras_transformer import Encoder, EncoderBlock, Transformer
-from keras_transformer.layers import GRU, LSTM, Mixing
+from keras_transformer import DecoderBlock, Encoder, EncoderBlock, Transformer
+from keras_transformer.config import StackConfig
+from keras_transformer.layers import GRU, LSTM, DilatedConvolution, GatedConvolution, Mixing
 from keras_transformer.recurrence import recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -175,11 +176,58 @@ def test_in_a_graph_of_any_length(kind, causal, jit):
         np.testing.assert_allclose(graph(x, real), layer(x, mask=real), **SAME)
 
 
+def test_the_dilation_doubles_from_block_to_block():
+    """And starts again; the gradient of one output shows what a stack of three has read."""
+    mixer = DilatedConvolution(max_dilation=5)
+    assert [mixer.at(number).dilation for number in range(5)] == [1, 2, 4, 1, 2]
+    assert DilatedConvolution().at(4).dilation == 16
+    for causal, read in ((True, range(3, 18)), (False, range(10, 25))):
+        options = {"mixer": {"kind": mixer.kind, "max_dilation": 5}, "norm": "pre"}
+        stack = Encoder(3, d_ff=8, causal=causal, **options)
+        x = tf.constant(normal(1, 40, D))
+        stack.build(x.shape)
+        randomise(stack)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = stack(x)[:, 17]
+        reached = np.abs(tape.gradient(y, x)).max(axis=(0, 2)) > 0
+        assert list(np.flatnonzero(reached)) == [*read]
+
+
 def test_wrong_options():
+    with pytest.raises(ValueError, match=r"`max_dilation` must be at least `dilation`.*=4.*=2"):
+        DilatedConvolution(dilation=4, max_dilation=2)
+    with pytest.raises(ValueError, match=r"`width` must be at least 2. Received: width=1"):
+        GatedConvolution(width=1)
     with pytest.raises(ValueError, match=r"`mixer` must have outputs as wide .*units=5"):
         small_config(mixer={"kind": "gru", "units": 5})
     with pytest.raises(ValueError, match=r"`num_heads` has no effect|encoder.num_heads"):
         small_config(mixer="gru", encoder={"num_heads": 3})
-    with pytest.raises(ValueError, match="must be left out without attention"):
-        EncoderBlock(4, 8, mixer="gru")
-    assert Encoder(2, None, 8, mixer="gru").config.mixer == GRU()
+
+
+def test_heads_are_left_out_without_attention():
+    message = "`{}` must be left out without attention. Received: {}, mixer=GRU"
+    for heads in (4, 8):
+        with pytest.raises(ValueError, match=message.format("num_heads", f"num_heads={heads}")):
+            EncoderBlock(heads, 8, mixer="gru")
+    with pytest.raises(ValueError, match=message.format("d_k", "d_k=3")):
+        EncoderBlock(d_ff=8, d_k=3, mixer="gru")
+    with pytest.raises(ValueError, match=r"`use_bias` must be left out .*use_bias=True"):
+        config = StackConfig.from_flat(mixer="gru", attention_bias=True)
+        EncoderBlock.from_stack(config)
+    for block in (EncoderBlock(d_ff=8, mixer="gru"), Encoder(2, d_ff=8, mixer="gru")):
+        assert block.config.mixer == GRU()
+        again = type(block).from_config(block.get_config())
+        assert again.config == block.config and "d_k" not in block.get_config()
+    decoder = DecoderBlock(d_ff=8, mixer="gru", cross_attention={"num_heads": 2})
+    assert decoder.config.block.memory_attention.num_heads == 2
+    for make, role in (
+        (lambda: EncoderBlock(d_ff=8), "mixer"),
+        (lambda: EncoderBlock(d_ff=8, mixer={"window": 2}), "mixer"),
+        (lambda: DecoderBlock(d_ff=8, mixer="gru"), "cross_attention"),
+        (lambda: DecoderBlock(d_ff=8, mixer="gru", cross_attention={"d_k": 2}), "cross_attention"),
+    ):
+        with pytest.raises(TypeError, match=f"`num_heads` must .* an option of `{role}`. .*=None"):
+            make()
+    with pytest.raises(TypeError, match="`d_ff` must be an integer. Received: d_ff=None"):
+        EncoderBlock(mixer="gru")

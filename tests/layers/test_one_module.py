@@ -167,12 +167,6 @@ def test_models_and_files_take_and_save_it(new, tmp_path):
     np.testing.assert_allclose(loaded(inputs), expected, **SAME)
 
 
-def test_options_of_attention_without_attention_are_refused():
-    with pytest.raises(ValueError, match=r"must be left out without attention.*mixer=SSRU\(\)"):
-        kt.EncoderBlock(4, F, mixer="ssru", causal=True)
-    assert kt.EncoderBlock(None, F, mixer="ssru", causal=True).config.mixer == kt.layers.SSRU()
-
-
 def test_attention_is_a_value_of_the_block_and_of_its_layer():
     value = kt.layers.SelfAttention(num_heads=4, num_key_value_heads=2, window=3, dropout=0.2)
     block = kt.EncoderBlock(None, F, mixer=value)

@@ -61,6 +61,11 @@ block = kt.EncoderBlock(4, 64, position=LayerNorm())  # wrong
 block = kt.EncoderBlock(4, 64, dropout="0.2")  # wrong
 block = kt.EncoderBlock("8", 64)  # wrong
 block = kt.EncoderBlock(4)  # wrong
+block = kt.EncoderBlock(mixer="gru", d_ff=64)
+block = kt.EncoderBlock(mixer=SelfAttention(4), d_ff=64, causal=True)
+block = kt.EncoderBlock(mixer="gru")  # wrong
+block = kt.EncoderBlock(mixer="gru", d_ff=64, droput=0.2)  # wrong
+encoder = kt.Encoder(2, mixer="gru", d_ff=64, norm="pre")
 decoder = kt.Decoder(6, 8, 2048, mixer=SSRU(), cross_attention={"num_heads": 4})
 decoder = kt.Decoder(6, 8, 2048, causal=False)  # wrong
 decoder = kt.DecoderBlock(8, 2048, final_norm=True)  # wrong

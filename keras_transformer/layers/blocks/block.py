@@ -14,6 +14,7 @@ from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.mixing import Mixing
 from keras_transformer.layers.multi_head import MultiHeadCrossAttention
 from keras_transformer.tensors import Tensor
+from keras_transformer.variants import given_options
 
 
 class Residual(NamedTuple):
@@ -124,9 +125,11 @@ class Block(ConfiguredLayer):
             check_flag("causal", causal)
             self.causal = causal
         if not self.cross and config.block.cross_attention is not None:
+            given = given_options(config.block.cross_attention)
             raise ValueError(
-                "Options of attention must be left out without attention. Received by "
-                f"{self.name!r}: mixer={config.mixer!r} and {config.block.cross_attention!r}."
+                f"{', '.join(f'`{name}`' for name in given)} must be left out without attention. "
+                f"Received by {self.name!r}: {config.block.cross_attention!r}, "
+                f"mixer={config.mixer!r}."
             )
         if config.mixer.is_causal and not self.causal:
             raise ValueError(

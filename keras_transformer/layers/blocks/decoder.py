@@ -67,8 +67,9 @@ class DecoderBlock(DecoderCall, Block):
     Each of the three has a residual connection and a norm.
 
     Args:
-        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
-        d_ff: Width inside the feed-forward network, in features.
+        num_heads: Number of attention heads; left out if `mixer` or `cross_attention` is an
+            object that has it.
+        d_ff: Width inside the feed-forward network, in features; required.
         **options: The options of `BlockConfig` and the position options of `StackConfig`, and
             `name`, `dtype` and `trainable` as in every Keras layer.
 
@@ -105,7 +106,7 @@ class DecoderBlock(DecoderCall, Block):
     without_memory = "`EncoderBlock(..., causal=True)`"
     options = tuple(OF_DECODER_BLOCK)
 
-    def __init__(self, num_heads: int | None, d_ff: int, **arguments: Any):
+    def __init__(self, num_heads: int | None = None, d_ff: int | None = None, **arguments: Any):
         arguments.update(num_heads=num_heads, d_ff=d_ff)
         config, own = split_block_options(arguments, OF_DECODER_BLOCK)
         super().__init__(config, **own)
@@ -118,8 +119,9 @@ class Decoder(DecoderCall, Stack):
 
     Args:
         num_layers: Number of blocks.
-        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
-        d_ff: Width inside the feed-forward networks, in features.
+        num_heads: Number of attention heads; left out if `mixer` or `cross_attention` is an
+            object that has it.
+        d_ff: Width inside the feed-forward networks, in features; required.
         **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
             `trainable` as in every Keras layer.
 
@@ -152,7 +154,13 @@ class Decoder(DecoderCall, Stack):
     without_memory = "`Encoder(..., causal=True)`"
     options = tuple(OPTIONS)
 
-    def __init__(self, num_layers: int, num_heads: int | None, d_ff: int, **arguments: Any):
+    def __init__(
+        self,
+        num_layers: int,
+        num_heads: int | None = None,
+        d_ff: int | None = None,
+        **arguments: Any,
+    ):
         arguments.update(num_layers=num_layers, num_heads=num_heads, d_ff=d_ff)
         config, own = split_options(arguments)
         super().__init__(config, **own)

@@ -53,8 +53,9 @@ class EncoderBlock(EncoderCall, Block):
     Both have a residual connection and a norm.
 
     Args:
-        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
-        d_ff: Width inside the feed-forward network, in features.
+        num_heads: Number of attention heads; left out without attention, and if `mixer` is an
+            object that has it.
+        d_ff: Width inside the feed-forward network, in features; required.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model.
         **options: The options of `BlockConfig` and the position options of `StackConfig`, and
@@ -85,7 +86,13 @@ class EncoderBlock(EncoderCall, Block):
 
     options = tuple(OF_BLOCK)
 
-    def __init__(self, num_heads: int | None, d_ff: int, causal: bool = False, **arguments: Any):
+    def __init__(
+        self,
+        num_heads: int | None = None,
+        d_ff: int | None = None,
+        causal: bool = False,
+        **arguments: Any,
+    ):
         arguments.update(num_heads=num_heads, d_ff=d_ff)
         config, own = split_block_options(arguments, OF_BLOCK)
         super().__init__(config, causal=causal, **own)
@@ -98,8 +105,9 @@ class Encoder(EncoderCall, Stack):
 
     Args:
         num_layers: Number of blocks.
-        num_heads: Number of attention heads; `None` if `mixer` is an object or no attention.
-        d_ff: Width inside the feed-forward networks, in features.
+        num_heads: Number of attention heads; left out without attention, and if `mixer` is an
+            object that has it.
+        d_ff: Width inside the feed-forward networks, in features; required.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model. Such a stack can `step` through positions like a decoder.
         **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
@@ -131,8 +139,8 @@ class Encoder(EncoderCall, Stack):
     def __init__(
         self,
         num_layers: int,
-        num_heads: int | None,
-        d_ff: int,
+        num_heads: int | None = None,
+        d_ff: int | None = None,
         causal: bool = False,
         **arguments: Any,
     ):

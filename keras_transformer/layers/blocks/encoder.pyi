@@ -1,7 +1,7 @@
 # Written by `make stubs`. Options are declared in the configurations, each once.
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.layers.attending import ConfiguredLayer
@@ -30,6 +30,7 @@ class EncoderCall(ConfiguredLayer):
     def get_config(self) -> dict[str, Any]: ...
 
 class EncoderBlock(EncoderCall, Block):
+    @overload
     def __init__(
         self,
         num_heads: int | None,
@@ -61,8 +62,40 @@ class EncoderBlock(EncoderCall, Block):
         autocast: bool = True,
         name: str | None = None,
     ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        *,
+        d_ff: int,
+        causal: bool = False,
+        max_length: int = 512,
+        position: Position | str | dict[str, Any] = "none",
+        attention_position: Position | str | dict[str, Any] = "none",
+        mixer: Mixer | str | dict[str, Any] = "self_attention",
+        dropout: float = 0.1,
+        activation_dropout: float = 0.0,
+        activation: str | Callable[..., Any] = "relu",
+        feed_forward: Network | str | dict[str, Any] = "plain",
+        norm: Literal["post", "pre"] = "post",
+        normalization: Norm | str | dict[str, Any] = "layer",
+        num_key_value_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        attention_dropout: float = 0.0,
+        attention_bias: bool | list[str] = False,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
+        score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
+        window: int | None = None,
+        kernels: Kernels = ...,
+        activity_regularizer: Any = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        autocast: bool = True,
+        name: str | None = None,
+    ) -> None: ...
 
 class Encoder(EncoderCall, Stack):
+    @overload
     def __init__(
         self,
         num_layers: int,
@@ -70,6 +103,44 @@ class Encoder(EncoderCall, Stack):
         d_ff: int,
         causal: bool = False,
         *,
+        max_length: int = 512,
+        final_norm: bool | None = None,
+        embedding_norm: bool = False,
+        position: Position | str | dict[str, Any] = "none",
+        attention_position: Position | str | dict[str, Any] = "none",
+        local_position: Position | str | dict[str, Any] | None = None,
+        global_every: int | None = None,
+        attends_to_start: bool | None = None,
+        first_norm: bool | None = None,
+        mixer: Mixer | str | dict[str, Any] = "self_attention",
+        dropout: float = 0.1,
+        activation_dropout: float = 0.0,
+        activation: str | Callable[..., Any] = "relu",
+        feed_forward: Network | str | dict[str, Any] = "plain",
+        norm: Literal["post", "pre"] = "post",
+        normalization: Norm | str | dict[str, Any] = "layer",
+        num_key_value_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        attention_dropout: float = 0.0,
+        attention_bias: bool | list[str] = False,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
+        score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
+        window: int | None = None,
+        kernels: Kernels = ...,
+        activity_regularizer: Any = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        autocast: bool = True,
+        name: str | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        num_layers: int,
+        *,
+        d_ff: int,
+        causal: bool = False,
         max_length: int = 512,
         final_norm: bool | None = None,
         embedding_norm: bool = False,

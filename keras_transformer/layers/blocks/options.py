@@ -8,7 +8,7 @@ from keras_transformer import activations, positions
 from keras_transformer.arguments import redeclared
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.mixers import check_given_once, has_option, in_table, short_options
+from keras_transformer.mixers import CrossAttention, check_given_once, has_option, short_options
 from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
@@ -70,11 +70,15 @@ def split_options(
     if "activation" in given:
         given["activation"] = activations.name_of(given["activation"])
     others = {name: value for name, value in arguments.items() if name not in options}
-    if given.get("num_heads") is None:  # a mixer that is no attention has no heads
+    if given.get("num_heads") is None:
         given.pop("num_heads", None)
+    check_count("d_ff", given.get("d_ff"))
     check_given_once(given)
     config = StackConfig.from_flat(d_model=None, **given)
     attention, cross = config.block.attention, given.get("cross_attention")
+    if attention is not config.mixer and "cross_attention" not in options:
+        _refuse_attention(config, given)
+        return config, others
     if attention is not config.mixer and cross is not None:  # the only attention of the block
         for name in {*short_options(type(attention))} & {*given}:
             if not has_option(attention, name, given[name]):
@@ -82,10 +86,30 @@ def split_options(
                     f"`{name}` must be given once, in `cross_attention` or beside it. "
                     f"Received: {name}={given[name]!r}, cross_attention={cross!r}."
                 )
-    is_missing = attention is config.mixer and not {"num_heads"} & {*given, *in_table(given)}
-    if is_missing and not isinstance(given.get("mixer"), Variant):
-        check_count("num_heads", None)
+    _check_heads(config, given)
     return config, others
+
+
+def _check_heads(config, given):
+    """Raises `TypeError` if a block that attends is not given a number of heads."""
+    role = "mixer" if config.block.attention is config.mixer else "cross_attention"
+    own = given.get(role)
+    in_own = own.keys() if isinstance(own, dict) else ()
+    if "num_heads" not in {*given, *in_own} and not isinstance(own, Variant):
+        raise TypeError(
+            f"`num_heads` must be an integer, or an option of `{role}`. Received: num_heads=None."
+        )
+
+
+def _refuse_attention(config, given):
+    """Raises `ValueError` for options of attention of a block that has none."""
+    fields = short_options(CrossAttention)
+    for name in fields.keys() & given.keys():
+        if name == "num_heads" or given[name] != fields[name].default:
+            raise ValueError(
+                f"`{name}` must be left out without attention. "
+                f"Received: {name}={given[name]!r}, mixer={config.mixer!r}."
+            )
 
 
 def block_options(*leave_out: str) -> dict[str, Field]:
