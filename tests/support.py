@@ -33,6 +33,8 @@ def small_config(**changes):
         "max_length": 29,
         "dropout": 0.0,
     }
+    if changes.get("feed_forward") == "none":
+        del fields["d_ff"]
     return TransformerConfig(**{**fields, **changes})
 
 

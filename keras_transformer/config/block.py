@@ -76,7 +76,9 @@ class BlockConfig(PartConfig):
     feed_forward: Network = option(
         "plain",
         """Kind of feed-forward network: `"plain"` as in the paper, or `"gated"` as in Llama and T5
-        1.1 (Shazeer, 2020): `(activation(x W_g) * (x W_1)) W_2`, with 50 % more parameters; or a
+        1.1 (Shazeer, 2020): `(activation(x W_g) * (x W_1)) W_2`, with 50 % more parameters; or
+        `"none"`, as in models before the Transformer, without `d_ff`, `activation` and
+        `activation_dropout`; or a
         table with such a `kind` and its options, such as `{ kind = "gated", bias = false }`. In
         Python also a `Network`, which may be one of your own.""",
         of=Network,
@@ -88,17 +90,38 @@ class BlockConfig(PartConfig):
     )
     normalization: Norm = option(
         "layer",
-        """Kind of normalisation: `"layer"` as in the paper, or `"rms"` as in Llama and T5, without
-        mean and offset (Zhang and Sennrich, 2019); or a table with such a `kind` and its options,
+        """Kind of normalisation: `"layer"` as in the paper; `"rms"` as in Llama and T5, without
+        mean and offset (Zhang and Sennrich, 2019); `"scale"`, a multiplication by `sqrt(0.5)` as in
+        ConvS2S (Gehring et al., 2017); or `"none"`; or a table with such a `kind` and its options,
         such as `{ kind = "layer", epsilon = 1e-5 }`. In Python also a `Norm`, which may be one of
         your own.""",
         of=Norm,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.feed_forward.is_sublayer:
+            for name, field in OF_FEED_FORWARD.items():
+                if getattr(self, name) != field.default:
+                    raise ValueError(
+                        f"`{name}` has no effect with feed_forward={self.feed_forward!r}. "
+                        f"Received: {name}={getattr(self, name)!r}."
+                    )
+        if self.normalization.is_identity and self.is_pre_norm:
+            raise ValueError(
+                f"`norm` has no effect with normalization={self.normalization!r}. "
+                f"Received: norm={self.norm!r}."
+            )
+
     @property
     def is_pre_norm(self) -> bool:
         """`True` if the input of a sublayer is normalised, `False` if its output is."""
         return self.norm == "pre"
+
+    @property
+    def without_effect(self) -> set[str]:
+        """Names of the options without an effect: those of a feed-forward network without one."""
+        return set() if self.feed_forward.is_sublayer else {*OF_FEED_FORWARD}
 
     @property
     def attention(self) -> AttentionHeads:
@@ -144,6 +167,9 @@ class BlockConfig(PartConfig):
             _check_found(shorts, (raw, given), (mixer, cross))
         if cross == CrossAttention(**shared_options(mixer)):
             cross = None
+        network = Network.make(options.get("feed_forward", self.feed_forward))
+        if not network.is_sublayer:
+            options = {name: field.default for name, field in OF_FEED_FORWARD.items()} | options
         return dataclasses.replace(self, mixer=mixer, cross_attention=cross, **options)
 
     def to_flat(self) -> dict[str, Any]:
@@ -153,6 +179,8 @@ class BlockConfig(PartConfig):
         """
         flat, own = super().to_flat(), type(self.mixer) is SelfAttention
         attention = self.attention
+        for name in self.without_effect:
+            del flat[name]
         if own:
             flat["mixer"] = kind_of(self.mixer)
         elif attention is not self.mixer:
@@ -160,6 +188,14 @@ class BlockConfig(PartConfig):
         known = short_options(SelfAttention)  # a mixer of your own may have more
         shorts = {name: f for name, f in short_options(type(attention)).items() if name in known}
         return {**flat, **{name: getattr(attention, f.name) for name, f in shorts.items()}}
+
+
+# Options of the feed-forward network, without effect in a block that has none.
+OF_FEED_FORWARD = {
+    field.name: field
+    for field in dataclasses.fields(BlockConfig)
+    if field.name in ("d_ff", "activation", "activation_dropout")
+}
 
 
 def _check_found(shorts, given, attentions):

@@ -80,6 +80,8 @@ class PartConfig:
 
 PARTS = ("input", "encoder", "decoder", "head")
 STACKS = ("encoder", "decoder")
+# Options of a stack on whose values it depends which other options have an effect.
+DECIDING = ("mixer", "feed_forward")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,15 +118,15 @@ class Part:
         return {name: field for name, field in options.items() if name not in left_out}
 
     def resolved(self, base, table, flat) -> Any:
-        """Returns a configuration with the mixer that is given, on which the options depend.
+        """Returns a configuration with the values that are given on which the options depend.
 
         Args:
             base, table: The result of `begin`.
             flat: The options of all parts.
         """
         given = {**flat, **table}
-        has_mixer = "mixer" in given and "mixer" in self.options(base)
-        return base.with_options(mixer=given["mixer"]) if has_mixer else base
+        deciding = {*DECIDING} & {*given} & {*self.options(base)}
+        return base.with_options(**{name: given[name] for name in deciding}) if deciding else base
 
     def kind_option(self) -> dataclasses.Field | None:
         """Returns the field of the option for which a string is short, or `None`."""
@@ -269,6 +271,8 @@ def _refuse_without_effect(description, begun, flat, owner):
         f"{name}={getattr(base, 'mixer' if base.has_blocks else description[name].kind)!r}"
         for name, base in bases.items()
     ]
+    networks = [base.block.feed_forward for base in bases.values() if base.has_blocks]
+    kinds += [f"feed_forward={one!r}" for one in {*networks} if not one.is_sublayer]
     for key, value in flat.items():
         if key not in effective and value != known[key].default:
             raise ValueError(

@@ -163,7 +163,8 @@ class StackConfig(PartConfig):
 
     def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
         attention = short_options(type(self.block.attention))
-        return {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK, **attention}
+        options = {**OPTIONS_OF_STACK, **OPTIONS_OF_BLOCK, **attention}
+        return {name: options[name] for name in options if name not in self.block.without_effect}
 
     def to_flat(self) -> dict[str, Any]:  # noqa: D102
         options = super().to_flat()
@@ -268,6 +269,13 @@ def check_stack(stack) -> None:
             "`mixer` must have outputs as wide as its inputs in a block, which adds them up. "
             f"Received: mixer={stack.mixer!r}, d_model={stack.d_model}."
         )
+    if stack.block.normalization.is_identity:
+        for name in ("final_norm", "embedding_norm"):
+            if getattr(stack, name):
+                raise ValueError(
+                    f"`{name}` has no effect with normalization={stack.block.normalization!r}. "
+                    f"Received: {name}=True."
+                )
     if stack.first_norm is not None and not stack.block.is_pre_norm:
         raise ValueError(
             '`first_norm` has an effect only with `norm="pre"`. '

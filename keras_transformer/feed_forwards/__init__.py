@@ -2,6 +2,7 @@
 
 from keras_transformer.feed_forwards.gated import Gated
 from keras_transformer.feed_forwards.network import Network
+from keras_transformer.feed_forwards.none import NoNetwork
 from keras_transformer.feed_forwards.plain import Plain
 
-__all__ = ["Gated", "Network", "Plain"]
+__all__ = ["Gated", "Network", "NoNetwork", "Plain"]

@@ -20,10 +20,15 @@ class Network(Variant):
 
         def call(self, layer, x, training=None):
             return layer.project(layer.outer, layer.drop(layer.project(layer.inner, x), training))
+
+    Attributes:
+        is_sublayer: Whether a block has a sublayer for it; `d_ff`, activation and dropout inside
+            the network are options of such blocks only.
     """
 
     option = "feed_forward"
     package = "keras_transformer.feed_forwards"
+    is_sublayer = True
 
     def build(self, layer: keras.Layer, width: int) -> None:
         """Makes the dense layers of a `FeedForward`.

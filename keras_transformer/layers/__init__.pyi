@@ -4,6 +4,7 @@
 from ..feed_forwards import (
     Gated as Gated,
     Network as Network,
+    NoNetwork as NoNetwork,
     Plain as Plain,
 )
 from ..mixers import (
@@ -20,8 +21,10 @@ from ..mixers.ssru import SSRU as SSRU
 from ..mixers.self_attention import SelfAttention as SelfAttention
 from ..norms import (
     LayerNorm as LayerNorm,
+    NoNorm as NoNorm,
     Norm as Norm,
     RMSNorm as RMSNorm,
+    Scale as Scale,
 )
 from ..positions import (
     Alibi as Alibi,

@@ -132,5 +132,6 @@ class ConfiguredLayer(AttendingLayer):
         if self.config.has_state and "cross_attention" not in self.options:
             for name in short_options(CrossAttention):  # there is no attention
                 del flat[name]
-        own = {"num_heads": None, **{name: flat[name] for name in self.options if name in flat}}
+        own = {name: flat[name] for name in self.options if name in flat}
+        own = {"num_heads": None, "d_ff": None, **own}
         return {**super().get_config(), **own}

@@ -200,10 +200,6 @@ class FeedForward(CompositeLayer):
         """Returns hidden features after dropout."""
         return self.dropout(x, training=training)
 
-    def step(self, x: Tensor) -> Tensor:
-        """Returns the output for one position of each hypothesis, `[B, N, D]`, without dropout."""
-        return self(x, training=False)
-
     def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
         return x_shape
 

@@ -78,6 +78,11 @@ class AttentionHeads:
             value = len(biased) == len(PROJECTIONS) if len(biased) in (0, 4) else biased
             object.__setattr__(self, "use_bias", value)
         self._check_groups()
+        if self.query_key_norm is not None and self.query_key_norm.is_identity:
+            raise ValueError(
+                "`query_key_norm` must change the heads, or be None. "
+                f"Received: query_key_norm={self.query_key_norm!r}."
+            )
 
     def _check_groups(self):
         """Raises `ValueError` if groups of heads differ in size, or the score cannot share keys."""

@@ -19,10 +19,14 @@ class Norm(Variant):
 
             def layer(self, policy, name):
                 return keras.layers.UnitNormalization(dtype=policy, name=name)
+
+    Attributes:
+        is_identity: Whether its layer returns its input.
     """
 
     option = "normalization"
     package = "keras_transformer.norms"
+    is_identity = False
 
     def layer(self, policy: Any, name: str) -> keras.Layer:
         """Returns a layer that maps `[..., D]` to `[..., D]`.

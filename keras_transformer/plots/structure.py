@@ -114,11 +114,16 @@ def _draw_block(tower, block):
     if block.cross:
         title = "Multi-head attention to memory"
         center = _draw_attention(tower, block, "cross_attention", title, [])
+    if hasattr(block, "feed_forward"):
+        _draw_feed_forward(tower, block)
+    return center
+
+
+def _draw_feed_forward(tower, block):
     widths = [block.widths["x"], block.config.block.d_ff]
     lines = [f"{widths[0]:,} → {widths[1]:,} → {widths[0]:,}, {block.config.block.activation}"]
     lines.append(_count(block.feed_forward))
     _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)
-    return center
 
 
 def _state(layer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keras_transformer.lazy_keras import keras, ops
-from keras_transformer.scores.score import AttentionScore
+from keras_transformer.scores.score import AttentionScore, by_head
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import declared
 
@@ -33,10 +33,10 @@ class Additive(AttentionScore):
             setattr(attention, name, weight)
 
     def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
-        return ops.matmul(query, attention.score_query)  # [B, H, T, K]
+        return by_head(query, attention.score_query)  # [B, H, T, K]
 
     def prepare_key(self, attention: keras.Layer, key: Tensor) -> Tensor:  # noqa: D102
-        return ops.matmul(key, attention.score_key)  # [B, H, S, K]
+        return by_head(key, attention.score_key)  # [B, H, S, K]
 
     def compare(self, attention: keras.Layer, query: Tensor, key: Tensor) -> Tensor:  # noqa: D102
         sums = ops.expand_dims(query, axis=3) + ops.expand_dims(key, axis=2)  # [B, H, T, S, K]

@@ -126,7 +126,16 @@ class General(DotProduct):
         )
 
     def prepare_query(self, attention: keras.Layer, query: Tensor) -> Tensor:  # noqa: D102
-        return ops.matmul(super().prepare_query(attention, query), attention.score_matrix)
+        return by_head(super().prepare_query(attention, query), attention.score_matrix)
+
+
+def by_head(heads: Tensor, matrices: Tensor) -> Tensor:
+    """Returns the product of heads `[B, H, T, K]` and a matrix for each head, `[H, K, K]`.
+
+    Not `matmul`: with oneDNN on processors without AVX-512, TensorFlow's product of batches that
+    are broadcast corrupts memory in a search.
+    """
+    return ops.einsum("BHTK,HKJ->BHTJ", heads, matrices)
 
 
 def scaled(query: Tensor) -> Tensor:

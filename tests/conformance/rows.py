@@ -176,6 +176,13 @@ ROWS = {
         ),
         ("x", "attention_mask"),
     ),
+    "DecoderBlock_bahdanau": Row(
+        lambda: kt.DecoderBlock(
+            **{**BLOCK, "d_ff": None, "mixer": "gru", "score": "additive"},
+            **{"feed_forward": "none", "normalization": "scale"},
+        ),
+        ("x", "memory", "memory_attention_mask"),
+    ),
     "Encoder_deberta": Row(
         lambda: kt.Encoder(
             **{

@@ -21,6 +21,11 @@ KINDS = {
     "output bias": {"output_bias": True},
     **mixer_rows.models(),
     "ssru, pre-norm": {"decoder": "ssru", "norm": "pre", "position": "none"},
+    "bahdanau": {
+        **{"mixer": "gru", "feed_forward": "none", "normalization": "none", "position": "none"},
+        **{"cross_attention": {"num_heads": 1, "score": "additive"}, "embedding_scale": 1.0},
+    },
+    "scaled sums": {"normalization": "scale", "feed_forward": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},
     "llama, local": {

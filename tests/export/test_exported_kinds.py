@@ -25,6 +25,10 @@ KINDS = {
     "binary": {"position": "binary", "score": "general"},
     **mixer_rows.models(),
     "ssru, output bias": {"decoder": "ssru", "output_bias": True, "position": "learned"},
+    "bahdanau": {
+        **{"mixer": "gru", "feed_forward": "none", "normalization": "none", "position": "none"},
+        **{"cross_attention": {"num_heads": 1, "score": "additive"}, "norm": "post"},
+    },
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
@@ -42,7 +46,7 @@ KINDS = {
     },
 }
 SHORT = ("relative", "ssru, output bias")  # the slow tests run the others
-SHORT_FILES = ("ssru, output bias", "gru")
+SHORT_FILES = ("bahdanau", "ssru, output bias", "gru")
 each_kind = pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],

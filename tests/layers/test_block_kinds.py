@@ -265,12 +265,12 @@ def test_grouped_keys_equal_repeated_heads():
             "`num_key_value_heads` must be None with",
         ),
         ({"num_key_value_heads": 0}, "`num_key_value_heads` must be at least 1"),
-        ({"normalization": "batch"}, "`normalization` must be one of layer, rms"),
+        ({"normalization": "batch"}, "`normalization` must be one of layer, none, rms, scale"),
         (
             {"normalization": {"kind": "rms", "offset": False}},
             ".* 'rms' has the options epsilon",
         ),
-        ({"feed_forward": "glu"}, "`feed_forward` must be one of gated, plain"),
+        ({"feed_forward": "glu"}, "`feed_forward` must be one of gated, none, plain"),
         ({"position": {"kind": "rotary", "base": 0.0}}, "`position`: `base` must be above 0"),
         (
             {"position": {"kind": "rotary", "factor": 2.0}},
@@ -284,7 +284,7 @@ def test_grouped_keys_equal_repeated_heads():
             {"position": {"kind": "rotary", "scaling": {"kind": "yarn", **WAVES}}},
             "`position`: `scaling`: `short_wave` must be below `long_wave`. .*=9.0, long_wave=9.0",
         ),
-        ({"query_key_norm": "batch"}, "`query_key_norm` must be one of layer, rms"),
+        ({"query_key_norm": "batch"}, "`query_key_norm` must be one of layer, none, rms, scale"),
         (
             {"position": {"kind": "alibi", "shared": True}},
             ".* 'alibi' has no options",

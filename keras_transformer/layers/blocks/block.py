@@ -88,6 +88,8 @@ class CachedOutput(NamedTuple):
 class Block(ConfiguredLayer):
     """Self-attention or another mixer, cross-attention if `cross`, and a feed-forward network.
 
+    With `feed_forward="none"` it has no feed-forward network.
+
     The constructor of a subclass may set `self_attention`, `cross_attention` or `feed_forward`, or
     the norm of one of them, such as `self_attention_norm`; `build` makes the layers that are not
     set.
@@ -156,7 +158,8 @@ class Block(ConfiguredLayer):
         self._add(self.history_role, self._make_history, self._make_first_norm, x_shape)
         if self.cross:
             self._add("cross_attention", self._make_cross, self._make_norm, x_shape, memory_shape)
-        self._add("feed_forward", self._make_feed_forward, self._make_norm, x_shape)
+        if self.config.block.feed_forward.is_sublayer or hasattr(self, "feed_forward"):
+            self._add("feed_forward", self._make_feed_forward, self._make_norm, x_shape)
         self.dropout = Dropout(self.config.block.dropout, dtype=self.dtype_policy, name="dropout")
 
     def _add(self, role, make, make_norm, x_shape, *memory_shape):
@@ -261,9 +264,15 @@ class Block(ConfiguredLayer):
             x, weights["cross_attention"] = self.residual("cross_attention")(
                 x, memory, memory_attention_mask, **options
             )
-        x, _ = self.residual("feed_forward")(x, training=training)  # [B, T, D]
+        x = self._transform(x, training)  # [B, T, D]
         weights = {name: tensor for name, tensor in weights.items() if tensor is not None}
         return (x, weights) if return_attention_scores else x
+
+    def _transform(self, x, training=False):
+        """Returns the output of the feed-forward network; without one, `x`."""
+        if not hasattr(self, "feed_forward"):
+            return x
+        return self.residual("feed_forward")(x, training=training)[0]
 
     def read(
         self,
@@ -283,8 +292,7 @@ class Block(ConfiguredLayer):
         x, heads = self.residual("self_attention").read(x)  # [B, T, D]
         if self.cross:
             x, _ = self.residual("cross_attention").step(x, memory_heads, memory_attention_mask)
-        x, _ = self.residual("feed_forward")(x, training=False)
-        return x, heads
+        return self._transform(x), heads
 
     def step(
         self,
@@ -321,5 +329,4 @@ class Block(ConfiguredLayer):
             x, weights = self.residual("cross_attention").step(
                 x, memory_heads, memory_attention_mask, return_attention_scores
             )
-        x, _ = self.residual("feed_forward").step(x)  # [B, N, D]
-        return CachedOutput(x, cache, weights)
+        return CachedOutput(self._transform(x), cache, weights)  # [B, N, D]

@@ -69,7 +69,8 @@ class DecoderBlock(DecoderCall, Block):
     Args:
         num_heads: Number of attention heads; left out if `mixer` or `cross_attention` is an
             object that has it.
-        d_ff: Width inside the feed-forward network, in features; required.
+        d_ff: Width inside the feed-forward network, in features; left out with
+            `feed_forward="none"`.
         **options: The options of `BlockConfig` and the position options of `StackConfig`, and
             `name`, `dtype` and `trainable` as in every Keras layer.
 
@@ -121,7 +122,8 @@ class Decoder(DecoderCall, Stack):
         num_layers: Number of blocks.
         num_heads: Number of attention heads; left out if `mixer` or `cross_attention` is an
             object that has it.
-        d_ff: Width inside the feed-forward networks, in features; required.
+        d_ff: Width inside the feed-forward networks, in features; left out with
+            `feed_forward="none"`.
         **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and
             `trainable` as in every Keras layer.
 

@@ -55,7 +55,8 @@ class EncoderBlock(EncoderCall, Block):
     Args:
         num_heads: Number of attention heads; left out without attention, and if `mixer` is an
             object that has it.
-        d_ff: Width inside the feed-forward network, in features; required.
+        d_ff: Width inside the feed-forward network, in features; left out with
+            `feed_forward="none"`.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model.
         **options: The options of `BlockConfig` and the position options of `StackConfig`, and
@@ -107,7 +108,8 @@ class Encoder(EncoderCall, Stack):
         num_layers: Number of blocks.
         num_heads: Number of attention heads; left out without attention, and if `mixer` is an
             object that has it.
-        d_ff: Width inside the feed-forward networks, in features; required.
+        d_ff: Width inside the feed-forward networks, in features; left out with
+            `feed_forward="none"`.
         causal: Whether each position attends only to itself and earlier positions, as in a language
             model. Such a stack can `step` through positions like a decoder.
         **options: The options of `BlockConfig` and `StackConfig`, and `name`, `dtype` and

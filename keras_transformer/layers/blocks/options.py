@@ -8,6 +8,7 @@ from keras_transformer import activations, positions
 from keras_transformer.arguments import redeclared
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.feed_forwards import Network
 from keras_transformer.mixers import CrossAttention, check_given_once, has_option, short_options
 from keras_transformer.variants import Variant
 
@@ -72,7 +73,10 @@ def split_options(
     others = {name: value for name, value in arguments.items() if name not in options}
     if given.get("num_heads") is None:
         given.pop("num_heads", None)
-    check_count("d_ff", given.get("d_ff"))
+    if Network.make(given.get("feed_forward", "plain")).is_sublayer:
+        check_count("d_ff", given.get("d_ff"))
+    elif given.get("d_ff") is None:
+        given.pop("d_ff", None)
     check_given_once(given)
     config = StackConfig.from_flat(d_model=None, **given)
     attention, cross = config.block.attention, given.get("cross_attention")
