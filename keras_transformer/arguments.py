@@ -71,14 +71,17 @@ def redeclared(field: dataclasses.Field, default, description, accepts=None) -> 
 def accepted(field: dataclasses.Field) -> Any:
     """Returns the type of the values that an option accepts, which a configuration may replace.
 
-    Names and tables stand for a `Variant`, a dictionary for another dataclass, and lists for
-    tuples, as in TOML files. A type that is written as a string is not looked up: `Any`.
+    Names, tables and perhaps an integer stand for a `Variant`, a dictionary for another dataclass,
+    and lists for tuples, as in TOML files. A type that is written as a string is not looked up:
+    `Any`.
     """
     kind: Any = Any if isinstance(field.type, str) else field.type
     if typing.get_origin(kind) is typing.Annotated:
         kind = typing.get_args(kind)[0]
-    if field.metadata.get("of") is not None:
-        return kind | str | dict[str, Any]
+    base = field.metadata.get("of")
+    if base is not None:
+        names = kind | str | dict[str, Any]
+        return names | int if base.number_for else names
     if dataclasses.is_dataclass(kind):
         return kind | dict[str, Any]
     return tuple | list if kind is tuple else kind

@@ -41,6 +41,8 @@ class Variant:
         package: Package whose modules define the kinds of this library. Empty: kinds are defined
             where the base class is.
         default_kind: Kind of a table without `kind`. Empty: a table must name it.
+        number_for: Name of an option for which an integer alone stands, in the kind `default_kind`.
+            Empty: an integer is refused.
         taken_by: Name of a class that takes the option, for errors.
     """
 
@@ -48,6 +50,7 @@ class Variant:
     kind: ClassVar[str]
     package: ClassVar[str] = ""
     default_kind: ClassVar[str] = ""
+    number_for: ClassVar[str] = ""
     taken_by: ClassVar[str] = "EncoderBlock"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -80,8 +83,8 @@ class Variant:
         """Returns an object for a name, a table or an object.
 
         Args:
-            value: Name of a kind; a table with `kind` and options; a result of `plain`; or an
-                object, which is returned.
+            value: Name of a kind; a table with `kind` and options; a result of `plain`; an integer
+                if the option has `number_for`; or an object, which is returned.
             name: Name of the argument, for errors. `None`: that of the option.
 
         Raises:
@@ -92,7 +95,10 @@ class Variant:
         name, base = name or cls.option, BASES[cls.option]
         if isinstance(value, base):
             return value
-        options = dict(value) if isinstance(value, dict) else {KIND: value}
+        if base.number_for and is_integer(value):
+            options: dict[str, Any] = {base.number_for: value}
+        else:
+            options = dict(value) if isinstance(value, dict) else {KIND: value}
         kind = options.pop(KIND, cls.default_kind)
         options.pop(OPTION, None)
         found: Any = cls.kinds().get(kind) if isinstance(kind, str) else None
@@ -160,7 +166,7 @@ def make_fields(config: Any) -> None:
     """
     for field in dataclasses.fields(config):
         base, value = field.metadata.get("of"), getattr(config, field.name)
-        if base is not None and value is not None:
+        if base is not None and (value is not None or field.default is not None):
             made = base.make(value, field.name)
             kind_of(made, field.name)
             object.__setattr__(config, field.name, made)
@@ -235,6 +241,8 @@ def short(value: Any) -> Any:
     if not isinstance(value, Variant):
         return value
     options = {key: short(item) for key, item in given_options(value).items()}
+    if {*options} == {value.number_for} and kind_of(value) == value.default_kind:
+        return options[value.number_for]
     return {KIND: kind_of(value), **_with(_described, options)} if options else kind_of(value)
 
 

@@ -459,11 +459,12 @@ def of_block(kind, number):
     """Returns a block's settings: no window if it is global, otherwise the local position."""
     if kind is None or isinstance(kind, types.SimpleNamespace):
         return kind
-    is_global = kind.window is None or (kind.global_every and number % kind.global_every == 0)
-    position = kind.position if is_global else kind.local_position or kind.position
+    every = getattr(kind.window, "global_every", None)
+    is_global = kind.window is None or (every and number % every == 0)
+    position = kind.position if is_global else kind.window.position or kind.position
     return types.SimpleNamespace(
         position=position,
-        window=None if is_global else kind.window,
+        window=None if is_global else kind.window.size,
         groups=kind.block.attention.num_key_value_heads,
         score=kind.block.attention.score,
     )
@@ -568,7 +569,7 @@ def transformer(weights, config, source, target, record=None):
     options = {
         "num_heads": config.encoder.block.attention.num_heads,
         "activation": config.encoder.block.activation,
-        "norm": config.encoder.block.norm,
+        "norm": config.encoder.block.norm.kind,
         "final_norm": config.encoder.final_norm,
         "embedding_norm": config.encoder.embedding_norm,
         "epsilon": config.encoder.block.normalization.epsilon,

@@ -61,7 +61,7 @@ def options_of(stack, is_decoder) -> dict[str, Any]:
     options = {
         "num_layers": stack.num_layers,
         "num_heads": heads.num_heads,
-        "pre_norm": block.is_pre_norm,
+        "pre_norm": block.norm.is_before,
         "no_final_norm": not stack.has_final_norm,
         "activation": _activation(block.activation),
         "layernorm_embedding": stack.embedding_norm,
@@ -146,8 +146,8 @@ def _reasons(stack, config):
             block.feed_forward, Plain | Gated
         ),
         "local attention": stack.window is not None,
-        "a first block without its first norm": stack.first_norm is False,
-        "a final norm after post-norm blocks": stack.has_final_norm and not block.is_pre_norm,
+        "a first block without its first norm": not block.norm.first,
+        "a final norm after post-norm blocks": stack.has_final_norm and not block.norm.is_before,
     }
     values = short(stack.to_flat())
     others = [

@@ -3,7 +3,7 @@
 from typing import Any
 
 from keras_transformer.feed_forwards import Plain
-from keras_transformer.norms import LayerNorm
+from keras_transformer.norms import LayerNorm, PostNorm
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.pretrained.families.marian import ACTIVATIONS, EPSILON, EXPRESSIBLE, OURS
 from keras_transformer.pretrained.files.marian.gelu import EXACT_SINCE
@@ -78,7 +78,7 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         express all.
     """
     wanted = {
-        "norm": "post",
+        "norm": PostNorm(),
         "position": Sinusoidal("halves", endpoint=True),
         "score": ScaledDotProduct(),
         "decoder_start": "zeros",

@@ -1,7 +1,7 @@
 """`BlockConfig`, the configuration of a block."""
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import Count, Rate, check_activation
@@ -17,7 +17,7 @@ from keras_transformer.mixers import (
     shared_options,
     short_options,
 )
-from keras_transformer.norms import Norm
+from keras_transformer.norms import Norm, NormPlace
 from keras_transformer.variants import kind_of
 
 
@@ -83,10 +83,12 @@ class BlockConfig(PartConfig):
         Python also a `Network`, which may be one of your own.""",
         of=Network,
     )
-    norm: Literal["post", "pre"] = option(
+    norm: NormPlace = option(
         "post",
         """Place of the normalisations: `"post"` as in the paper, `LayerNorm(x + Sublayer(x))`; or
-        `"pre"`, `x + Sublayer(LayerNorm(x))`, with one more normalisation after each stack.""",
+        `"pre"`, `x + Sublayer(LayerNorm(x))`, with one more normalisation after each stack; or a
+        table with such a `kind` and its options, such as `{ kind = "pre", first = false }`.""",
+        of=NormPlace,
     )
     normalization: Norm = option(
         "layer",
@@ -107,16 +109,11 @@ class BlockConfig(PartConfig):
                         f"`{name}` has no effect with feed_forward={self.feed_forward!r}. "
                         f"Received: {name}={getattr(self, name)!r}."
                     )
-        if self.normalization.is_identity and self.is_pre_norm:
+        if self.normalization.is_identity and self.norm.is_before:
             raise ValueError(
                 f"`norm` has no effect with normalization={self.normalization!r}. "
                 f"Received: norm={self.norm!r}."
             )
-
-    @property
-    def is_pre_norm(self) -> bool:
-        """`True` if the input of a sublayer is normalised, `False` if its output is."""
-        return self.norm == "pre"
 
     @property
     def without_effect(self) -> set[str]:

@@ -1,7 +1,7 @@
 # Written by `make stubs`. Options are declared in the configurations, each once.
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from keras_transformer.checks import Count, Rate, check_activation
 from keras_transformer.config.parts import PartConfig
@@ -10,6 +10,7 @@ from keras_transformer.mixers import AttentionHeads
 from keras_transformer.mixers.attention import CrossAttention
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlockConfig(PartConfig):
@@ -20,7 +21,7 @@ class BlockConfig(PartConfig):
     activation_dropout: Rate = ...
     activation: Annotated[str, check_activation] = ...
     feed_forward: Network = ...
-    norm: Literal["post", "pre"] = ...
+    norm: NormPlace = ...
     normalization: Norm = ...
     def __init__(
         self,
@@ -32,12 +33,10 @@ class BlockConfig(PartConfig):
         activation_dropout: float = 0.0,
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
     ) -> None: ...
     def __post_init__(self) -> None: ...
-    @property
-    def is_pre_norm(self) -> bool: ...
     @property
     def without_effect(self) -> set[str]: ...
     @property

@@ -7,7 +7,13 @@ from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import Count, OptionalCount, OptionalFlag
 from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.mixers import AttentionHeads, Mixer, SelfAttention, short_options
+from keras_transformer.mixers import (
+    AttentionHeads,
+    AttentionWindow,
+    Mixer,
+    SelfAttention,
+    short_options,
+)
 from keras_transformer.positions import Position
 from keras_transformer.positions.position import acting
 
@@ -18,8 +24,12 @@ def check_positions(stack: Any) -> None:
     Raises:
         ValueError: If a position has no effect, or does not fit the stack.
     """
-    for name in ("attention_position", "local_position"):
-        _check_acting(name, getattr(stack, name))
+    if stack.attention_position.embeds and not stack.attention_position.attends:
+        raise ValueError(
+            "`attention_position` must act in self-attention, but "
+            f"{stack.attention_position!r} is added to embeddings: write `position`. "
+            f"Received: attention_position={stack.attention_position!r}."
+        )
     if stack.attention_position.attends and stack.position.attends:
         raise ValueError(
             "`attention_position` must be 'none' unless `position` is added to the embedding: other"
@@ -35,15 +45,6 @@ def check_positions(stack: Any) -> None:
         raise ValueError(
             "`attends_to_start` must be true unless `position` depends on distances alone. "
             f"Received: position={stack.position!r}."
-        )
-
-
-def _check_acting(name, position):
-    """Raises `ValueError` for a position that acts on embeddings alone."""
-    if position is not None and position.embeds and not position.attends:
-        raise ValueError(
-            f"`{name}` must act in self-attention, but {position!r} is added to embeddings: write "
-            f"`position`. Received: {name}={position!r}."
         )
 
 
@@ -115,28 +116,11 @@ class StackConfig(PartConfig):
         `position`.""",
         of=Position,
     )
-    local_position: Position | None = option(
-        None,
-        """Position encoding of blocks with local self-attention; see `window`. `None`: that of the
-        other blocks.""",
-        of=Position,
-    )
-    global_every: OptionalCount = option(
-        None,
-        """Interval of the blocks whose self-attention is global in spite of `window`, beginning
-        with the first block: 3 for every third block, as in ModernBERT. `None`: self-attention is
-        local in all blocks.""",
-    )
     attends_to_start: OptionalFlag = option(
         None,
         """Lets all positions of causal self-attention attend to the first one. False for a language
         model like Qwen, which was trained without a token at the beginning of a text: only that
         token itself attends to it. `None`: true.""",
-    )
-    first_norm: OptionalFlag = option(
-        None,
-        """Normalises the input of the first block's self-attention, with `norm="pre"`; false in
-        ModernBERT, where `embedding_norm` does that already. `None`: true.""",
     )
     block: BlockConfig = BlockConfig()
 
@@ -180,20 +164,12 @@ class StackConfig(PartConfig):
 
     def is_local(self, number: int) -> bool:
         """Returns `True` if the self-attention of block `number`, counted from 0, has a window."""
-        is_global = self.global_every is not None and number % self.global_every == 0
-        return self.window is not None and not is_global
-
-    def mixer_of(self, number: int) -> Mixer:
-        """Returns the mixer of block `number`, counted from 0: without a window if it is global."""
-        mixer = self.mixer.at(number)
-        is_global = self.window is not None and not self.is_local(number)
-        return dataclasses.replace(mixer, window=None) if is_global else mixer
+        return self.window is not None and self.window.at(number) is not None
 
     def position_of(self, number: int) -> Position:
         """Returns the `Position` of the self-attention of block `number`, counted from 0."""
-        position = self.acting_position
-        if self.local_position is not None and self.is_local(number):
-            position = self.local_position
+        local = self.local_position if self.is_local(number) else None
+        position = self.acting_position if local is None else local
         return acting(position, "attends").within(self.max_length)
 
     @property
@@ -217,9 +193,14 @@ class StackConfig(PartConfig):
         return self.block.mixer
 
     @property
-    def window(self) -> int | None:
-        """Window of local self-attention, see `SelfAttention`; `None` without."""
+    def window(self) -> AttentionWindow | None:
+        """Window of local self-attention; `None` without."""
         return self.mixer.window if isinstance(self.mixer, SelfAttention) else None
+
+    @property
+    def local_position(self) -> Position | None:
+        """`Position` of blocks with a window; `None`: that of the others."""
+        return None if self.window is None else self.window.position
 
     @property
     def dropout(self) -> float:
@@ -239,7 +220,7 @@ class StackConfig(PartConfig):
     @property
     def has_final_norm(self) -> bool:
         """`True` if the stack ends with a normalisation."""
-        return self.block.is_pre_norm if self.final_norm is None else self.final_norm
+        return self.block.norm.is_before if self.final_norm is None else self.final_norm
 
     @property
     def embedding_dropout(self) -> float:
@@ -262,7 +243,6 @@ def check_stack(stack) -> None:
             if isinstance(attention, AttentionHeads):
                 attention.head_sizes(stack.d_model)  # raises if the heads do not divide the width
     check_positions(stack)
-    _check_local(stack)
     width = stack.d_model and stack.mixer.output_width(stack.d_model)
     if width != stack.d_model:
         raise ValueError(
@@ -276,24 +256,6 @@ def check_stack(stack) -> None:
                     f"`{name}` has no effect with normalization={stack.block.normalization!r}. "
                     f"Received: {name}=True."
                 )
-    if stack.first_norm is not None and not stack.block.is_pre_norm:
-        raise ValueError(
-            '`first_norm` has an effect only with `norm="pre"`. '
-            f"Received: first_norm={stack.first_norm}, norm={stack.block.norm!r}."
-        )
-
-
-def _check_local(stack):
-    """Raises `ValueError` for options of local self-attention if it is global in all blocks."""
-    for name in ("global_every", "local_position"):
-        value = getattr(stack, name)
-        if stack.window is None and value is not None:
-            raise ValueError(f"`{name}` has no effect without `window`. Received: {name}={value}.")
-    if stack.global_every == 1:
-        raise ValueError(
-            "`global_every` must be at least 2: `window` has no effect if every block is global. "
-            "Received: global_every=1."
-        )
 
 
 # The encoder of most models, and the decoder that reads its output.

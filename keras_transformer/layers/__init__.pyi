@@ -8,7 +8,10 @@ from ..feed_forwards import (
     Plain as Plain,
 )
 from ..mixers import (
+    AlternatingWindow as AlternatingWindow,
+    AttentionWindow as AttentionWindow,
     CrossAttention as CrossAttention,
+    LocalWindow as LocalWindow,
     Mixer as Mixer,
 )
 
@@ -23,6 +26,9 @@ from ..norms import (
     LayerNorm as LayerNorm,
     NoNorm as NoNorm,
     Norm as Norm,
+    NormPlace as NormPlace,
+    PostNorm as PostNorm,
+    PreNorm as PreNorm,
     RMSNorm as RMSNorm,
     Scale as Scale,
 )

@@ -12,7 +12,8 @@ from keras_transformer.checks import check_flag, is_integer
 from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
-from keras_transformer.mixers import SelfAttention
+from keras_transformer.mixers import LocalWindow, SelfAttention
+from keras_transformer.mixers.window import of_one_layer
 from keras_transformer.tensors import Shape, Tensor
 from keras_transformer.variants import plain
 
@@ -61,7 +62,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     options_class = SelfAttention
     causal: bool
     hides_start: bool
-    window: int | None
+    window: LocalWindow | None
     position: positions.Position
 
     def __init__(
@@ -80,7 +81,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 "`hides_start` must be false unless attention is causal. "
                 f"Received: hides_start={hides_start}, causal={causal}."
             )
-        self.causal, self.window, self.hides_start = causal, self.options.window, hides_start
+        self.window = of_one_layer(self.options.window)
+        self.causal, self.hides_start = causal, hides_start
         self.position = positions.for_attention("none" if position is None else position)
 
     def build(self, x_shape: Shape, attention_mask_shape: Shape | None = None) -> None:  # noqa: D102
@@ -134,7 +136,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     def _near(self, queries, keys):
         """Returns the mask of the window and the start, `[1, T, S]`; `None`: all keys are near."""
-        near = None if self.window is None else window_mask(queries, keys, self.window)
+        near = None if self.window is None else window_mask(queries, keys, self.window.size)
         return join_masks(near, start_mask(queries, keys)) if self.hides_start else near
 
     def _relation(self, heads, queries, keys):

@@ -5,7 +5,9 @@ from typing import Any
 from keras_transformer import positions
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.mixers import LocalWindow
 from keras_transformer.mixers.self_attention import SelfAttention
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
@@ -14,7 +16,7 @@ from keras_transformer.tensors import Shape, Tensor
 class MultiHeadSelfAttention(MultiHeadAttention):
     causal: bool
     hides_start: bool
-    window: int | None
+    window: LocalWindow | None
     position: positions.Position
     def __init__(
         self,
@@ -30,7 +32,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         use_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         kernels: Kernels = ...,
         activity_regularizer: Any = None,
         trainable: bool = True,

@@ -16,12 +16,16 @@ from keras_transformer.mixers.attention import (
 )
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
+from keras_transformer.mixers.window import AlternatingWindow, AttentionWindow, LocalWindow
 
 __all__ = [
+    "AlternatingWindow",
     "AttentionHeads",
     "CrossAttention",
+    "LocalWindow",
     "Mixer",
     "SelfAttention",
+    "AttentionWindow",
     "check_given_once",
     "completed",
     "has_option",

@@ -1,9 +1,11 @@
 """Self-attention as a mixer."""
 
+import dataclasses
+
 from keras_transformer.arguments import option
-from keras_transformer.checks import OptionalCount
 from keras_transformer.mixers.attention import AttentionHeads
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.variants import declared
 
 
@@ -24,8 +26,15 @@ class SelfAttention(AttentionHeads, Mixer):
     )
     attends = True
 
-    window: OptionalCount = option(
+    window: AttentionWindow | None = option(
         None,
         """Largest distance between a query and a key, before or after it, in local self-attention
-        (Beltagy et al., 2020). `None`: self-attention is global in all blocks.""",
+        (Beltagy et al., 2020); or a table with a `kind` and its options, such as
+        `{ kind = "alternating", size = 64, global_every = 3 }`, with which every third block is
+        global. `None`: self-attention is global in all blocks.""",
+        of=AttentionWindow,
     )
+
+    def at(self, number: int) -> "SelfAttention":  # noqa: D102
+        window = None if self.window is None else self.window.at(number)
+        return self if window is self.window else dataclasses.replace(self, window=window)

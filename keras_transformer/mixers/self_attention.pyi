@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from keras_transformer.checks import OptionalCount
 from keras_transformer.mixers.attention import AttentionHeads
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
 from keras_transformer.scores.score import AttentionScore
 from keras_transformer.variants import declared
 
 @declared
 class SelfAttention(AttentionHeads, Mixer):
-    window: OptionalCount = ...
+    window: AttentionWindow | None = ...
     def __init__(
         self,
         num_heads: int = 8,
@@ -22,5 +22,6 @@ class SelfAttention(AttentionHeads, Mixer):
         use_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
     ) -> None: ...
+    def at(self, number: int) -> SelfAttention: ...

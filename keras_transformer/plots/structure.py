@@ -143,7 +143,7 @@ def _draw_attention(tower, block, name, title, remarks):
 
 def _draw_sublayer(tower, block, name, title, lines, color):
     """Draws a sublayer with residual connection and norm; returns the height of its centre."""
-    norm, pre_norm = _count(getattr(block, f"{name}_norm")), block.config.block.is_pre_norm
+    norm, pre_norm = _count(getattr(block, f"{name}_norm")), block.config.block.norm.is_before
     before = tower.fork()
     if pre_norm:
         tower.box("Norm", [norm], NORM)

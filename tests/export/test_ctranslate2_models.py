@@ -16,7 +16,7 @@ from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.errors import ExportError
 from keras_transformer.installation import install_hint
 from keras_transformer.models import LanguageModelConfig
-from keras_transformer.norms import LayerNorm, RMSNorm
+from keras_transformer.norms import LayerNorm, PreNorm, RMSNorm
 from keras_transformer.positions import LinearScaling, Llama3Scaling, Relative, Rotary, T5Bias
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))
@@ -349,7 +349,7 @@ def test_the_defaults_for_special_tokens_are_those_of_the_model(tmp_path):
             {"query_key_norm": "rms", "d_k": 6, "d_v": 6},
             r"cannot express normalised queries and keys of cross-attention \(`query_key_norm`\)",
         ),
-        ({"first_norm": False, "norm": "pre"}, "cannot express a first block without its first"),
+        ({"norm": PreNorm(first=False)}, "cannot express a first block without its first"),
         ({"cross_attention": {"num_heads": 1}}, "cannot express `cross_attention`"),
     ],
 )

@@ -10,7 +10,15 @@ from support import KV, B, D, F, S, T, normal, random_mask, randomise, to_numpy,
 
 from keras_transformer import Decoder, Encoder, EncoderBlock
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.layers import LinearScaling, Llama3Scaling, Rotary, T5Bias, YarnScaling
+from keras_transformer.layers import (
+    AlternatingWindow,
+    LinearScaling,
+    Llama3Scaling,
+    PreNorm,
+    Rotary,
+    T5Bias,
+    YarnScaling,
+)
 
 # Keras converts variables to arrays in this way when it saves them.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -49,9 +57,7 @@ KINDS = {
     "window": {"window": 2},
     "modernbert": {
         "position": Rotary(500.0),
-        "local_position": Rotary(20.0),
-        "window": 2,
-        "global_every": 2,
+        "window": AlternatingWindow(2, 2, Rotary(20.0)),
         "embedding_norm": True,
         "normalization": {"kind": "layer", "offset": False},
         "feed_forward": {"kind": "gated", "bias": False},
@@ -219,7 +225,7 @@ def test_saved_and_loaded(kind, tmp_path):
 
 def test_a_first_block_without_its_first_norm():
     """As in ModernBERT, whose embeddings are normalised instead."""
-    options = {"norm": "pre", "first_norm": False, "embedding_norm": True}
+    options = {"norm": PreNorm(first=False), "embedding_norm": True}
     encoder = Encoder(2, **BLOCK, **options)
     encoder.build((B, S, D))
     weights = weights_of(randomise(encoder))
@@ -251,6 +257,9 @@ def test_grouped_keys_equal_repeated_heads():
             value = np.repeat(heads, 2, axis=1).reshape(D, -1)
         weight.assign(value)
     np.testing.assert_allclose(grouped(normal(B, S, D)), whole(normal(B, S, D)), **LAYER)
+
+
+ALTERNATING = {"kind": "alternating", "size": 2}
 
 
 @pytest.mark.parametrize(
@@ -289,13 +298,29 @@ def test_grouped_keys_equal_repeated_heads():
             {"position": {"kind": "alibi", "shared": True}},
             ".* 'alibi' has no options",
         ),
-        ({"window": 0}, "`window` must be at least 1"),
-        ({"first_norm": True}, '`first_norm` has an effect only with `norm="pre"`'),
-        ({"global_every": 3}, "`global_every` has no effect without `window`"),
+        ({"window": 0}, "`window`: `size` must be at least 1"),
+        ({"window": "wide"}, "`window` must be one of alternating, local, a table"),
         (
-            {"local_position": Rotary(9.0), "position": "rotary"},
-            "`local_position` has no effect without `window`",
+            {"window": {"size": 2, "global_every": 3}},
+            "`window` of the kind 'local' has the options",
         ),
+        ({"window": {"kind": "alternating", "size": 2}}, "`window` .* Missing: global_every"),
+        (
+            {"window": {"kind": "alternating", "size": 2, "global_every": 1}},
+            "`window`: `global_every` must be at least 2",
+        ),
+        (
+            {
+                "window": {
+                    "kind": "alternating",
+                    "size": 2,
+                    "global_every": 2,
+                    "position": "learned",
+                }
+            },
+            "`window`: `position` .* must act in self-attention",
+        ),
+        ({"norm": {"kind": "post", "first": False}}, "`norm` of the kind 'post' has no options"),
         (
             {"attention_bias": ["no"]},
             "`attention_bias` must be True, False or a list of query",

@@ -15,7 +15,14 @@ import pytest
 from support import weights_of
 
 from keras_transformer import Decoder, Encoder
-from keras_transformer.layers import LayerNorm, Llama3Scaling, RMSNorm, Rotary
+from keras_transformer.layers import (
+    AlternatingWindow,
+    LayerNorm,
+    Llama3Scaling,
+    PreNorm,
+    RMSNorm,
+    Rotary,
+)
 
 pytestmark = pytest.mark.slow
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
@@ -60,8 +67,8 @@ OPTIONS = {
             "normalization": LayerNorm(1e-3, offset=False),
             "embedding_norm": True,
         },
-        **{"first_norm": False, "position": {"kind": "rotary", "base": 500.0}, "window": 3},
-        **{"global_every": 3, "local_position": Rotary(20.0), "activation": "gelu"},
+        **{"norm": PreNorm(first=False), "position": {"kind": "rotary", "base": 500.0}},
+        **{"window": AlternatingWindow(3, 3, Rotary(20.0)), "activation": "gelu"},
     },
 }
 # Their name of a sublayer, and ours. `{}` is the index of a block.

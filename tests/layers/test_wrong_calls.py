@@ -73,6 +73,6 @@ def test_a_position_without_a_hash():
 
 def test_an_error_shows_only_the_options_that_were_given():
     value = space.SelfAttention(num_heads=2, window=3, score="additive")
-    assert repr(value) == "SelfAttention(num_heads=2, score=Additive(), window=3)"
+    assert repr(value) == "SelfAttention(num_heads=2, score=Additive(), window=LocalWindow(size=3))"
     with pytest.raises(ValueError, match=r"cross_attention=SelfAttention\(num_heads=2\)\.$"):
         DecoderBlock(2, 3, cross_attention=space.SelfAttention(num_heads=2))

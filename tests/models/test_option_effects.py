@@ -49,8 +49,7 @@ VALUES = {
     **{"score": "general", "mixer": {"d_k": 6}, "cross_attention": {"num_heads": 1}},
     **{"final_norm": True, "embedding_norm": True},
     **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},
-    **{"window": 1, "global_every": 2, "local_position": "alibi"},
-    **{"first_norm": False, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
+    **{"window": 1, "vocab_size": 13, "embedding_scale": 3.0, "segments": "from_bos"},
     **{"tie": "none", "output_bias": True, "target_vocab_size": 13, "decoder_start": "zeros"},
     **{"language_codes": "before"},
     **{
@@ -108,8 +107,6 @@ LIMITS = {
 }
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
-    ("Transformer", {"position": "rotary", "window": 1}, ["local_position", "global_every"]),
-    ("Transformer", {"norm": "pre"}, ["first_norm"]),
     ("LanguageModel", {"position": "rotary"}, ["attends_to_start"]),
     ("Transformer", {"tie": "none"}, ["target_vocab_size"]),
     ("Transformer", {"decoder": "ssru"}, None),
@@ -144,13 +141,21 @@ POSITIONS = [
 ]
 
 
-# Other values of the options of normalisations and of feed-forward networks.
+# The options that a kind needs.
+ALTERNATING = {"kind": "alternating", "size": 1, "global_every": 2}
+NEEDED = {"local": {"kind": "local", "size": 1}, "alternating": ALTERNATING}
+# Other values of the options of parts of a block, compared with `kind` alone or the options before.
 VALUES_OF_BLOCKS = [
     ("normalization", {"kind": "layer", "offset": False}),
     ("normalization", {"kind": "layer", "epsilon": 0.1}),
     ("normalization", {"kind": "rms", "epsilon": 0.1}),
     ("feed_forward", {"kind": "plain", "bias": False}),
     ("feed_forward", {"kind": "gated", "bias": False}),
+    ("norm", {"kind": "pre", "first": False}),
+    ("window", {"kind": "local", "size": 2}),
+    ("window", {**ALTERNATING, "size": 2}),
+    ("window", {**ALTERNATING, "global_every": 3}),
+    ("window", {**ALTERNATING, "position": "alibi"}),
 ]
 
 
@@ -247,7 +252,7 @@ def test_an_option_of_a_position_has_an_effect(kind, position, name, value):
 @pytest.mark.parametrize(("option", "value"), VALUES_OF_BLOCKS, ids=str)
 def test_an_option_of_a_block_has_an_effect(option, value):
     one, other = (
-        computed("TextClassifier", json.dumps({**TOKENS, option: fields}))
-        for fields in (value["kind"], value)
+        computed("TextClassifier", json.dumps({**TOKENS, "num_layers": 3, option: fields}))
+        for fields in (NEEDED.get(value["kind"], value["kind"]), value)
     )
     assert differs(one, other)

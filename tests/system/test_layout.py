@@ -73,7 +73,7 @@ PACKAGES = {
     "keras_transformer/.": {"text", "models", "config"},
     "keras_transformer/audio": {"."},
     **{f"keras_transformer/{name}": {"."} for name in VALUES},
-    "keras_transformer/mixers": {".", "norms", "scores"},
+    "keras_transformer/mixers": {".", "norms", "positions", "scores"},
     "keras_transformer/config": {".", *VALUES},
     "keras_transformer/fields": {".", "text"},
     "keras_transformer/layers": {
@@ -99,6 +99,7 @@ PACKAGES = {
             "decoding",
             "text",
             "feed_forwards",
+            "mixers",
             "norms",
             "positions",
         ),

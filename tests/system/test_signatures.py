@@ -56,7 +56,7 @@ block = kt.EncoderBlock(4, 64, position={"kind": "rotary", "base": 500_000.0})
 block = Wider(4, 64, norm="pre")
 block = kt.EncoderBlock(4, 64, droput=0.2)  # wrong
 block = kt.EncoderBlock(4, 64, num_layers=2)  # wrong
-block = kt.EncoderBlock(4, 64, norm="before")  # wrong
+block = kt.EncoderBlock(4, 64, norm=LayerNorm())  # wrong
 block = kt.EncoderBlock(4, 64, position=LayerNorm())  # wrong
 block = kt.EncoderBlock(4, 64, dropout="0.2")  # wrong
 block = kt.EncoderBlock("8", 64)  # wrong
@@ -69,12 +69,13 @@ encoder = kt.Encoder(2, mixer="gru", d_ff=64, norm="pre")
 decoder = kt.Decoder(6, 8, 2048, mixer=SSRU(), cross_attention={"num_heads": 4})
 decoder = kt.Decoder(6, 8, 2048, causal=False)  # wrong
 decoder = kt.DecoderBlock(8, 2048, final_norm=True)  # wrong
-encoder = kt.Encoder(num_layers=6, num_heads=8, d_ff=2048, global_every=3, window=64)
+window = kt.layers.AlternatingWindow(64, global_every=3)
+encoder = kt.Encoder(num_layers=6, num_heads=8, d_ff=2048, window=window)
 encoder = kt.Encoder(6, 8, 2048, cross_attention=None)  # wrong
 attention = kt.MultiHeadSelfAttention(8, position="alibi", score="additive", use_bias=["query"])
 attention = kt.MultiHeadSelfAttention(SelfAttention(8, query_key_norm="rms"), causal=True)
 attention = kt.MultiHeadSelfAttention(8, bias=True)  # wrong
-attention = kt.MultiHeadSelfAttention(8, window="64")  # wrong
+attention = kt.MultiHeadSelfAttention(8, window=6.4)  # wrong
 attention = MultiHeadCrossAttention(8, d_k=4, dropout=0.1)
 attention = MultiHeadCrossAttention(8, window=4)  # wrong
 heads = attention.num_heads + "1"  # wrong
@@ -177,7 +178,7 @@ def test_a_type_checker_knows_the_options(tmp_path):
 def test_signatures_have_the_types_and_defaults_of_options():
     parameters = inspect.signature(kt.EncoderBlock).parameters
     assert str(parameters["dropout"]) == "dropout: float = 0.1"
-    assert str(parameters["norm"]) == "norm: Literal['post', 'pre'] = 'post'"
+    assert str(parameters["causal"]) == "causal: bool = False"
     assert parameters["activation"].annotation == str | Callable[..., Any]
     assert parameters["mixer"].annotation == Mixer | str | dict[str, Any]
     parameters = inspect.signature(TransformerConfig).parameters

@@ -100,7 +100,7 @@ class Start:
                     raise ValueError(
                         f"`model.shrink` would copy layer {number + 1} of the {name} of "
                         f"{self.path} to layer {place + 1}, and only one of them has local "
-                        "attention. Choose another `num_layers` or `global_every`."
+                        "attention. Choose another `num_layers` or `window`."
                     )
 
     def describe(self, copied) -> list[str]:

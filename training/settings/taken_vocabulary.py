@@ -7,6 +7,8 @@ no longer needs the original. Fine-tuning and distillation copy a vocabulary in 
 import pathlib
 from typing import TYPE_CHECKING, Any
 
+from keras_transformer.variants import short
+
 if TYPE_CHECKING:
     from keras_transformer.text.tokenizers import Tokenizers
 
@@ -144,7 +146,7 @@ def conflicts(ours, theirs, section) -> list[str]:
         section: Name of the section.
     """
     return [
-        f"{section}.{key} is {ours[key]!r} here and {theirs[key]!r} there"
+        f"{section}.{key} is {short(ours[key])!r} here and {short(theirs[key])!r} there"
         for key in ours
         if key in theirs and ours[key] != theirs[key]
     ]

@@ -50,20 +50,28 @@ class Table:
     settings: tuple
 
 
-def variant_tables(options: list[tuple[str, dataclasses.Field]]) -> list[Table]:
+def variant_tables(
+    options: list[tuple[str, dataclasses.Field]], known: frozenset = frozenset({None})
+) -> list[Table]:
     """Returns a `Table` for each kind that has options, of all values among the options.
 
     Args:
         options: Pairs of a name and a field made by `option`.
+        known: Base classes of values that other tables describe.
     """
     names: dict[Any, str] = {}
     for name, field in options:
         names.setdefault(field.metadata["of"], name)
-    names.pop(None, None)
-    return [table for base, name in names.items() for table in _kinds(base, name)]
+    known_now = known | {*names}
+    return [
+        table
+        for base, name in names.items()
+        if base not in known
+        for table in _kinds(base, name, known_now)
+    ]
 
 
-def _kinds(base, name):
+def _kinds(base, name, known):
     """Returns a table of the options of each kind of a value that has any, also nested ones."""
     result, nested = [], []
     for key, kind in base.kinds().items():
@@ -77,7 +85,7 @@ def _kinds(base, name):
             heading = f'{name} = {{ kind = "{key}", ... }}'
             result.append(Table(f"{name}.{key}", "[model]", heading, about, settings))
         nested += [(f"{name}.{option}", field) for option, field in options.items()]
-    return result + variant_tables(nested)
+    return result + variant_tables(nested, known)
 
 
 def _setting(name, field, hint):

@@ -120,9 +120,9 @@ class Block(ConfiguredLayer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.config, self.mixer = config, config.mixer_of(number)
+        self.config, self.mixer = config, config.mixer.at(number)
         self.position = config.position_of(number) if position is None else position
-        self.normalizes_first = number > 0 or config.first_norm is not False
+        self.normalizes_first = number > 0 or config.block.norm.first
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
@@ -237,7 +237,7 @@ class Block(ConfiguredLayer):
             role: Name of the attribute with the sublayer, such as `"feed_forward"`.
         """
         sublayer, norm = getattr(self, role), getattr(self, f"{role}_norm")
-        return Residual(sublayer, norm, self.dropout, self.config.block.is_pre_norm)
+        return Residual(sublayer, norm, self.dropout, self.config.block.norm.is_before)
 
     def _run(
         self,

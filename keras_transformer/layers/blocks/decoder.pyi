@@ -1,7 +1,7 @@
 # Written by `make stubs`. Options are declared in the configurations, each once.
 
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.layers.attending import ConfiguredLayer
@@ -10,7 +10,9 @@ from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.mixers.attention import CrossAttention
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 from keras_transformer.tensors import Shape, Tensor
@@ -54,7 +56,7 @@ class DecoderBlock(DecoderCall, Block):
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_key_value_heads: int | None = None,
         d_k: int | None = None,
@@ -63,7 +65,7 @@ class DecoderBlock(DecoderCall, Block):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         kernels: Kernels = ...,
         activity_regularizer: Any = None,
         trainable: bool = True,
@@ -85,7 +87,7 @@ class DecoderBlock(DecoderCall, Block):
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_key_value_heads: int | None = None,
         d_k: int | None = None,
@@ -94,7 +96,7 @@ class DecoderBlock(DecoderCall, Block):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         kernels: Kernels = ...,
         activity_regularizer: Any = None,
         trainable: bool = True,
@@ -116,17 +118,14 @@ class Decoder(DecoderCall, Stack):
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "none",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
         attends_to_start: bool | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         cross_attention: CrossAttention | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_key_value_heads: int | None = None,
         d_k: int | None = None,
@@ -135,7 +134,7 @@ class Decoder(DecoderCall, Stack):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         kernels: Kernels = ...,
         activity_regularizer: Any = None,
         trainable: bool = True,
@@ -154,17 +153,14 @@ class Decoder(DecoderCall, Stack):
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "none",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
         attends_to_start: bool | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         cross_attention: CrossAttention | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_key_value_heads: int | None = None,
         d_k: int | None = None,
@@ -173,7 +169,7 @@ class Decoder(DecoderCall, Stack):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         kernels: Kernels = ...,
         activity_regularizer: Any = None,
         trainable: bool = True,

@@ -10,15 +10,13 @@ from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.feed_forwards import Network
 from keras_transformer.mixers import CrossAttention, check_given_once, has_option, short_options
+from keras_transformer.mixers.window import of_one_layer
 from keras_transformer.variants import Variant
 
 # Options of a `StackConfig` that only affect the embedding before the stack.
 OF_EMBEDDING = ("d_model",)
 # Options of a stack that a single block does not have.
-OF_STACK = (
-    *("num_layers", "final_norm", "embedding_norm", "first_norm"),
-    *("global_every", "local_position", "attends_to_start"),
-)
+OF_STACK = (*("num_layers", "final_norm", "embedding_norm", "attends_to_start"),)
 _FIELDS = StackConfig().options()
 # In a model, `position` may also be one that the embedding adds, which a layer could not do.
 OF_ATTENTION = {
@@ -128,7 +126,7 @@ def split_block_options(
 
     Raises:
         TypeError: If a value has a wrong type.
-        ValueError: If a value is out of range, or a norm of a stack is given.
+        ValueError: If a value is out of range, or a norm or a window of a stack is given.
     """
     config, others = split_options(arguments, {*options, "final_norm", "embedding_norm"})
     if config.final_norm is not None or config.embedding_norm:
@@ -137,4 +135,5 @@ def split_block_options(
             f"end and the beginning of a stack. Received: final_norm={config.final_norm}, "
             f"embedding_norm={config.embedding_norm}."
         )
+    of_one_layer(config.window)
     return config, others

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.feed_forwards import Gated
-from keras_transformer.norms import LayerNorm
+from keras_transformer.mixers import AlternatingWindow
+from keras_transformer.norms import LayerNorm, PreNorm
 from keras_transformer.positions import Rotary
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
@@ -71,8 +72,7 @@ class ModernBert(TextEncoder):
             activation=settings.choice("hidden_activation", ACTIVATIONS, "gelu"),
             feed_forward=Gated(bias=settings.flag("mlp_bias")),
             attention_bias=settings.flag("attention_bias"),
-            norm="pre",
-            first_norm=False,
+            norm=PreNorm(first=False),
             normalization=LayerNorm(
                 settings.number("norm_eps", 1e-5), offset=settings.flag("norm_bias")
             ),
@@ -125,14 +125,13 @@ class ModernBert(TextEncoder):
     def _windows(self):
         """Returns the options of local self-attention, and the rotary positions."""
         every = self._global_every()
+        position = Rotary(self._base(LOCAL if every is None else GLOBAL))
         if every == 1:
-            return {"position": Rotary(self._base(GLOBAL))}
-        window = {"window": self.settings.count("local_attention", 128, least=2) // 2}
-        if every is None:
-            return {**window, "position": Rotary(self._base(LOCAL))}
-        bases = {"position": GLOBAL, "local_position": LOCAL}
-        positions = {name: Rotary(self._base(kind)) for name, kind in bases.items()}
-        return {**window, **positions, "global_every": every}
+            return {"position": position}
+        window: Any = self.settings.count("local_attention", 128, least=2) // 2
+        if every is not None:
+            window = AlternatingWindow(window, every, Rotary(self._base(LOCAL)))
+        return {"window": window, "position": position}
 
     def _global_every(self):
         """Returns the interval of the blocks with global attention; `None` if there are none."""

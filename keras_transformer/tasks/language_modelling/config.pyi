@@ -9,7 +9,9 @@ from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import GeneratingHead, TokenInput
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 
@@ -26,17 +28,14 @@ class LanguageModelOptions(TypedDict, total=False, closed=True):
     embedding_norm: bool
     position: Position | str | dict[str, Any]
     attention_position: Position | str | dict[str, Any]
-    local_position: Position | str | dict[str, Any] | None
-    global_every: int | None
     attends_to_start: bool | None
-    first_norm: bool | None
     mixer: Mixer | str | dict[str, Any]
     d_ff: int
     dropout: float
     activation_dropout: float
     activation: str
     feed_forward: Network | str | dict[str, Any]
-    norm: Literal["post", "pre"]
+    norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
     num_heads: int
     num_key_value_heads: int | None
@@ -46,7 +45,7 @@ class LanguageModelOptions(TypedDict, total=False, closed=True):
     attention_bias: bool | list[str]
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
-    window: int | None
+    window: AttentionWindow | str | dict[str, Any] | int | None
     tie: Literal["all", "none"]
     output_bias: bool
     end_ids: tuple | list
@@ -70,17 +69,14 @@ class LanguageModelConfig(ModelConfig):
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "sinusoidal",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
         attends_to_start: bool | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         d_ff: int = 2048,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
@@ -90,7 +86,7 @@ class LanguageModelConfig(ModelConfig):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         tie: Literal["all", "none"] = "all",
         output_bias: bool = False,
         end_ids: tuple | list = (),

@@ -14,7 +14,9 @@ from keras_transformer.config.tokens import OutputHead, VocabularyOptions
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.attention import CrossAttention
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 from keras_transformer.tensors import Tensor
@@ -65,16 +67,13 @@ class SpeechTransformerOptions(TypedDict, total=False, closed=True):
     embedding_norm: bool
     position: Position | str | dict[str, Any]
     attention_position: Position | str | dict[str, Any]
-    local_position: Position | str | dict[str, Any] | None
-    global_every: int | None
-    first_norm: bool | None
     mixer: Mixer | str | dict[str, Any]
     d_ff: int
     dropout: float
     activation_dropout: float
     activation: str
     feed_forward: Network | str | dict[str, Any]
-    norm: Literal["post", "pre"]
+    norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
     num_heads: int
     num_key_value_heads: int | None
@@ -84,7 +83,7 @@ class SpeechTransformerOptions(TypedDict, total=False, closed=True):
     attention_bias: bool | list[str]
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
-    window: int | None
+    window: AttentionWindow | str | dict[str, Any] | int | None
     max_length: int
     cross_attention: CrossAttention | str | dict[str, Any] | None
     vocab_size: int
@@ -138,16 +137,13 @@ class SpeechTransformerConfig(ModelConfig):
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "sinusoidal",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         d_ff: int = 2048,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
@@ -157,7 +153,7 @@ class SpeechTransformerConfig(ModelConfig):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         max_length: int = 512,
         cross_attention: CrossAttention | str | dict[str, Any] | None = None,
         vocab_size: int = 37000,

@@ -12,7 +12,9 @@ from keras_transformer.config.stack import StackConfig
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.self_attention import SelfAttention
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 from keras_transformer.tasks.time_series.table_format import TableFormat
@@ -102,20 +104,17 @@ class SeriesOptions(TypedDict, total=False, closed=True):
     attention_bias: bool | list[str]
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
-    window: int | None
+    window: AttentionWindow | str | dict[str, Any] | int | None
     final_norm: bool | None
     embedding_norm: bool
     position: Position | str | dict[str, Any]
     attention_position: Position | str | dict[str, Any]
-    local_position: Position | str | dict[str, Any] | None
-    global_every: int | None
-    first_norm: bool | None
     mixer: Mixer | str | dict[str, Any]
     d_ff: int
     activation_dropout: float
     activation: str
     feed_forward: Network | str | dict[str, Any]
-    norm: Literal["post", "pre"]
+    norm: NormPlace | str | dict[str, Any]
     target: str
     target_mean: float
     target_scale: float
@@ -153,20 +152,17 @@ class SeriesConfig(ModelConfig):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         final_norm: bool | None = None,
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "sinusoidal",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         d_ff: int = 2048,
         activation_dropout: float = 0.0,
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         target: str = "target",
         target_mean: float = 0.0,
         target_scale: float = 1.0,

@@ -188,7 +188,10 @@ def test_layers_that_do_not_fit_are_refused(deep, tmp_path, overrides, message):
     assert not Run(tmp_path / "second").model.exists()
 
 
-LOCAL = ["model.window=3", "model.global_every=2", "model.num_layers=3", "model.tie=none"]
+LOCAL = [
+    "model.window={ kind = 'alternating', size = 3, global_every = 2 }",
+    *("model.num_layers=3", "model.tie=none"),
+]
 
 
 @pytest.mark.long

@@ -225,7 +225,7 @@ MISTAKES = {
     ),
     "a choice of the model": (
         '[model]\nnorm = "post-norm"',
-        r"model.norm must be 'post' or 'pre'. Received: 'post-norm'",
+        r"\[model\] `norm` must be one of post, pre, .*Received: norm='post-norm'",
     ),
     "an activation of the model": (
         '[model]\nactivation = "rely"',
