@@ -55,6 +55,7 @@ from ..scores import (
     General as General,
     ScaledDotProduct as ScaledDotProduct,
 )
+from ..tasks.arithmetic.layers import ConvolutionalGRU as ConvolutionalGRU, NeuralGPU as NeuralGPU
 from ..tasks.image_classification.layers import PatchEmbedding as PatchEmbedding
 from ..tasks.speech_recognition.layers import (
     FrameEmbedding as FrameEmbedding,

@@ -2,6 +2,8 @@
 
 # isort: off
 from ..config import PRESETS as PRESETS, TransformerConfig as TransformerConfig
+from ..tasks.arithmetic.config import CalculatorConfig as CalculatorConfig
+from ..tasks.arithmetic.model import Calculator as Calculator
 from ..tasks.classification.config import ClassifierConfig as ClassifierConfig
 from ..tasks.classification.model import TextClassifier as TextClassifier
 from ..tasks.embedding.config import EmbedderConfig as EmbedderConfig

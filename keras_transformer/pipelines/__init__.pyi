@@ -1,6 +1,8 @@
 """Public names and the modules that define them."""
 
 # isort: off
+from ..tasks.arithmetic.codec import Calculation as Calculation
+from ..tasks.arithmetic.pipeline import CalculatorPipeline as CalculatorPipeline
 from ..tasks.answering import Answering as Answering
 from ..tasks.attention import Attention as Attention
 from ..tasks.classification.pipeline import TextClassificationPipeline as TextClassificationPipeline

@@ -21,6 +21,7 @@ TASKS = Registry(
         "image_classification": "image_classification.task:ImageClassificationTask",
         "time_series": "time_series.task:TimeSeriesTask",
         "speech_recognition": "speech_recognition.task:SpeechRecognitionTask",
+        "arithmetic": "arithmetic.task:ArithmeticTask",
     },
 )
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from keras_transformer.training.data.sources.base import Source
-from keras_transformer.training.settings.data_sections import TokenData
-from keras_transformer.training.settings.fields import PathText
+from keras_transformer.training.settings.data_sections import ArrayData, TokenData
+from keras_transformer.training.settings.fields import PathText, Positive
 from keras_transformer.training.tasks.speech_recognition.settings import SAMPLE_RATE, RecordingData
 from keras_transformer.training.tasks.token_classification.settings import SCHEME
 
@@ -85,6 +85,47 @@ def check_range(section, key, least, most, unit) -> None:
             f"`{key}` must be a smaller and a larger number of {unit} from {least} to {most}. "
             f"Received: {key}={[low, high]}."
         )
+
+
+class ArithmeticData(ArrayData):
+    """Generated sums or products of two binary numbers; the test split has longer numbers."""
+
+    columns: ClassVar = ("expression", "value")
+
+    source: Literal["arithmetic"] = Field(description="The kind of data.")
+    operation: Literal["addition", "multiplication"] = Field(
+        "addition", description="The operation."
+    )
+    digits: WholeRange = Field(
+        [1, 20],
+        description="Fewest and most digits of a number in training and validation. All counts of "
+        "digits are equally frequent, and both numbers of an expression have the same count.",
+    )
+    examples: int = Field(
+        50_000,
+        ge=100,
+        description="Number of expressions to generate, including a tenth, or 500 if that is less, "
+        "for validation.",
+    )
+    test_digits: list[Positive] = Field(
+        [20, 40, 100, 200],
+        min_length=1,
+        description="Counts of digits of the numbers in the test split.",
+    )
+    test_examples: Positive = Field(
+        100, description="Number of expressions in the test split for each count of digits."
+    )
+    seed: int = Field(1, ge=0, description="Random seed of the expressions.")
+
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.demos.arithmetic import open_arithmetic
+
+        return open_arithmetic(self)
+
+    @model_validator(mode="after")
+    def _digits_rise(self):
+        check_range(self, "digits", 1, 10_000, "digits")
+        return self
 
 
 class MorseDemoData(RecordingData):

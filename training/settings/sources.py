@@ -25,6 +25,7 @@ _KINDS: dict[str, Any] = {
     "series": "keras_transformer.training.tasks.time_series.settings:SeriesData",
     "speech_files": "keras_transformer.training.tasks.speech_recognition.settings:SpeechFilesData",
     "tfds_speech": "keras_transformer.training.tasks.speech_recognition.settings:TfdsSpeechData",
+    "arithmetic": "keras_transformer.training.demos.settings:ArithmeticData",
     "morse_demo": "keras_transformer.training.demos.settings:MorseDemoData",
     "spoken_demo": "keras_transformer.training.demos.settings:SpokenDemoData",
 }

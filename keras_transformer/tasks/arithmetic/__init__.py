@@ -1,0 +1,1 @@
+"""Arithmetic: sums and products of binary numbers, by a Neural GPU or a Transformer."""

@@ -1,0 +1,75 @@
+"""The pipeline of arithmetic: expressions of binary numbers in, values out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.tasks.arithmetic.codec import ArithmeticCodec
+from keras_transformer.tasks.arithmetic.model import Calculator
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
+
+
+class CalculatorPipeline(SinglePass):
+    """A trained `Calculator` in use.
+
+    Args:
+        model: A `Calculator`, or a list of several; see `Pipeline`.
+
+    Raises:
+        TypeError: If `model` is not a `Calculator`.
+        ValueError: If several models differ in the layout of their symbols.
+
+    Example:
+        from keras_transformer.pipelines import CalculatorPipeline
+        CalculatorPipeline.from_run("runs/addition")(["101+11"])
+    """
+
+    task = "arithmetic"
+    model_class = Calculator
+    request = ("expressions",)
+    output = "value"
+    codec_class = ArithmeticCodec
+
+    def __init__(self, model: keras.Model | Sequence[keras.Model]):
+        super().__init__(model)
+        longest = min(one.config.max_length for one in self.models)
+        self.codec = ArithmeticCodec(self.model.config.input.layout, longest)
+        self.check_models()
+
+    def check_inputs(self, inputs: Any) -> list[str]:
+        """Returns expressions as a list, without white space.
+
+        Raises:
+            TypeError: If `inputs` is not a list of strings.
+            ValueError: If one is not an expression, or is too long; the error names it.
+        """
+        expressions = self.codec.check(inputs)
+        self.codec.check_lengths(expressions)
+        return expressions
+
+    def images(self, expression: str) -> np.ndarray:
+        """Returns the mental images of a Neural GPU while it reads an expression.
+
+        Args:
+            expression: Two binary numbers with a sign between them.
+
+        Returns:
+            Array `[steps + 1, T, W, D]`, float32: the image before the first step and after each.
+
+        Raises:
+            ValueError: If the model is not a Neural GPU, or the expression is not valid.
+        """
+        self.require_one("have no mental image in common")
+        if self.model.config.encoder.has_blocks:
+            raise ValueError(
+                "the model must be a Neural GPU to have mental images: `encoder = "
+                '"neural_gpu"`. Received: a Transformer.'
+            )
+        request = self.codec.request(self.check_inputs([expression]))
+        symbols = self.codec.encode(**request)[0]["symbols"]  # [1, T]
+        inputs = self.model.parts.input
+        images = self.model.encoder.images(inputs(symbols), inputs.padding_mask(symbols))
+        return np.stack([tf.cast(image[0], tf.float32).numpy() for image in images])
