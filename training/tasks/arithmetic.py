@@ -7,13 +7,15 @@ import tensorflow as tf
 from keras import ops
 
 from keras_transformer.fields.field import Field
-from keras_transformer.fields.labels import NONE
-from keras_transformer.tasks.arithmetic.symbols import PAD, encode_expressions, encode_values
+from keras_transformer.tasks.arithmetic.config import PAD
+from keras_transformer.tasks.arithmetic.symbols import encode_expressions, encode_values
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.metrics import TokenAccuracy
 from keras_transformer.training.losses.weights import position_weights
 from keras_transformer.training.tasks.task import Training
+
+NONE = -1  # the digit of padding
 
 
 class Symbols(Field):

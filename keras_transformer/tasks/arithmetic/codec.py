@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.arithmetic.config import NUM_SYMBOLS
+from keras_transformer.tasks.arithmetic.config import NUM_SYMBOLS, PAD
 from keras_transformer.tasks.arithmetic.metrics import wrong_digits
 from keras_transformer.tasks.arithmetic.symbols import (
-    PAD,
     RULE,
     decode_values,
     encode_expressions,

@@ -10,6 +10,7 @@ from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER, StackConfig
 from keras_transformer.positions import Position
 
+PAD = 0  # the symbol of padding
 # Padding, two digits and two signs; or padding and four pairs of digits for each sign.
 NUM_SYMBOLS = {"sequence": 5, "aligned": 9}
 NEURAL_GPU, TRANSFORMER = "neural_gpu", "transformer"

@@ -15,6 +15,7 @@ from keras_transformer.norms.norm import Norm
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 
+PAD: int
 NUM_SYMBOLS: dict
 Layout = Literal["sequence", "aligned"]
 

@@ -10,13 +10,12 @@ from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import Head, make_logits
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.models.inputs.tokens import make_embedding
-from keras_transformer.tasks.arithmetic.config import CalculatorConfig
+from keras_transformer.tasks.arithmetic.config import PAD, CalculatorConfig
 from keras_transformer.tasks.arithmetic.layers import NeuralGPU
-from keras_transformer.tasks.arithmetic.symbols import PAD
 from keras_transformer.tensors import Tensor
 
 
-class Symbols(ModelInput):
+class EmbeddedSymbols(ModelInput):
     """Embeds the symbols of expressions, `[B, T]`."""
 
     dtype = "int32"
@@ -88,7 +87,7 @@ class Calculator(EncoderModel):
     """
 
     config_class = CalculatorConfig
-    input_class, head_class = Symbols, DigitLogits
+    input_class, head_class = EmbeddedSymbols, DigitLogits
     default_name = "calculator"
 
     def make_encoder(self, stack: Any, policy: Any, kernels: Any) -> Any:  # noqa: D102

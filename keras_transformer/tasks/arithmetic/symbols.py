@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
 
-PAD = 0
 SHOWN = 60  # maximum number of characters of an expression in an error
 EXPRESSION = re.compile(r"\s*([01]+)\s*([+*])\s*([01]+)\s*", re.ASCII)
 RULE = "must be two binary numbers with + or * between them, such as 101+11"
