@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
+from mixer_rows import MIXERS, directions, mixer_of
 from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise, sentences
 
 from keras_transformer import Decoder, Encoder
@@ -26,6 +27,7 @@ KINDS = {
     "relative, causal": {"position": "relative", "causal": True},
     "disentangled, embedding norm": {"position": "disentangled", "embedding_norm": True},
     "additive, window": {"score": "additive", "window": 3},
+    **{kind: {"mixer": mixer_of(kind), "causal": directions(kind) == (True,)} for kind in MIXERS},
 }
 # Numbers of tokens of the texts of a batch. 0: nothing but padding.
 MIXTURES = ([7, 1, 4, 11, 2], [0, 5, 0], [0, 0], [6], [7, 7, 7])
@@ -33,7 +35,8 @@ MIXTURES = ([7, 1, 4, 11, 2], [0, 5, 0], [0, 0], [6], [7, 7, 7])
 
 def encoders(kind, kernels=PACKED):
     """Returns an encoder, and one with the same weights and other kernels."""
-    options = {"num_layers": 2, "num_heads": H, "d_ff": F, "d_k": K, "d_v": KV, **KINDS[kind]}
+    heads = {} if "mixer" in KINDS[kind] else {"num_heads": H, "d_k": K, "d_v": KV}
+    options = {"num_layers": 2, "d_ff": F, **heads, **KINDS[kind]}
     pair = [Encoder(**options), Encoder(**options, kernels=kernels)]
     for encoder in pair:
         encoder.build((B, T, D))
@@ -53,6 +56,7 @@ def lengths_mask(*lengths):
         slow("relative, causal"),
         slow("disentangled, embedding norm"),
         slow("additive, window"),
+        *map(slow, MIXERS),
     ],
 )
 def test_real_tokens_have_the_same_states(kind):

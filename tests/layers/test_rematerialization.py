@@ -1,19 +1,31 @@
 """`keras.RematScope`: gradients as without it, from activations that are computed again."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
+from mixer_rows import MIXERS, mixer_of
 from support import B, D, F, H, S, T, normal, randomise, small_config
 
 from keras_transformer import DecoderBlock, Encoder, EncoderBlock, Transformer
 from keras_transformer.layers import FrameEmbedding
 
 OPTIONS = {"num_heads": 2, "d_ff": F, "dropout": 0.3, "activation": "gelu"}
+
+
+def block_with(kind):
+    """A causal block with a mixer in place of self-attention."""
+    options = {"mixer": mixer_of(kind), "d_ff": F, "dropout": 0.3}
+    return EncoderBlock(causal=True, **options, name="block")
+
+
 BLOCKS = {
     "encoder": lambda: EncoderBlock(**OPTIONS, name="block"),
     "decoder": lambda: DecoderBlock(**OPTIONS, name="block"),
+    **{kind: functools.partial(block_with, kind) for kind in MIXERS},
 }
 MODES = {
     "full": {},
@@ -26,7 +38,7 @@ MODES = {
 def arguments(kind):
     """Tensors of a call, and its other arguments."""
     allowed = np.arange(T) < np.array([[T], [T - 4]])  # [B, T]
-    if kind == "encoder":
+    if kind != "decoder":
         return {"x": tf.constant(normal(B, T, D))}, {"mask": tf.constant(allowed)}
     memory_allowed = tf.constant(np.arange(S) < np.array([[S - 3], [S]]))
     return (
@@ -64,6 +76,7 @@ def gradients(layer, tensors, options, graph):
         slow("decoder", "full", True),
         slow("decoder", "list_of_layers", True),
         slow("decoder", "activations", True),
+        *(slow(kind, "full", True) for kind in MIXERS),
     ],
 )
 def test_gradients_are_the_same(kind, mode, graph):
