@@ -17,7 +17,7 @@ class EncoderDecoderState(typing.NamedTuple):
     """The state between two steps of an `EncoderDecoder`."""
 
     cache: tuple  # of every block, see `Stack.empty_cache`
-    ancestors: Ancestors  # unused with an SSRU decoder: its states are reordered instead
+    ancestors: Ancestors  # unused without self-attention: states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_attention_mask: tf.Tensor  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
@@ -39,7 +39,7 @@ class EncoderDecoder(ModelPredictor):
 
     Attributes:
         moves_cache: `True` if reordering hypotheses moves the content of the cache, namely the
-            states of SSRUs. Keys and values do not move, see `Ancestors`.
+            states of a mixer. Keys and values of attention do not move, see `Ancestors`.
 
     Raises:
         TypeError: If `model` does not have both an encoder and a decoder.

@@ -64,7 +64,7 @@ class Ancestors(typing.NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number N of hypotheses; 1 for an SSRU, whose cache has no positions."""
+        """Number N of hypotheses; 1 for a state, which has no positions."""
         return 1 if self._is_single else self.places.shape[1]
 
     @property

@@ -177,7 +177,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
             memory_attention_mask: Mask from `encode`.
             attention_mask: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to
                 position `l` of hypothesis `m`, at index `l * N + m`. `None`, only for N = 1 or a
-                decoder with SSRUs: to all earlier positions.
+                decoder with another mixer: to all earlier positions.
             output: Function from hidden states `[B, N, D]` to logits, see
                 `OutputWeights.of_tokens`. `None`: the logits of all tokens.
             return_attention_scores: Whether to also return the cross-attention weights.
@@ -221,7 +221,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         Returns:
             Dictionary from `"encoder/block_0/self_attention"`, `"decoder/block_0/self_attention"`,
             `"decoder/block_0/cross_attention"` and so on to `[B, H, T, S]`: sentence, head, query
-            position, key position. A decoder with SSRUs has no self-attention.
+            position, key position. A decoder with another mixer has none to itself.
         """
         source, target = (ops.convert_to_tensor(inputs[side]) for side in ("source", "target"))
         source = self.read_source(source)

@@ -44,7 +44,7 @@ class Attention:
 def attentions(weights, pieces, truncated) -> dict[str, Attention]:
     """Returns a dictionary from each kind of attention that a model has to its `Attention`.
 
-    A decoder with SSRUs, for example, has no self-attention.
+    A decoder with another mixer has no self-attention.
 
     Args:
         weights: Result of the model's `attention_weights` for one text.

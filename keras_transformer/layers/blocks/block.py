@@ -315,7 +315,7 @@ class Block(ConfiguredLayer):
                 hypotheses of a sentence. `None` if there is no memory.
             memory_attention_mask: Boolean `[B, 1, S]`.
             attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
-                an SSRU.
+                another mixer.
             return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:

@@ -1,6 +1,6 @@
 """The decoder: self-attention, cross-attention and feed-forward network (section 3.1, Fig. 1).
 
-With an SSRU in place of self-attention it is the decoder of Kim et al. (2019).
+Another mixer, such as an SSRU (Kim et al., 2019), may take the place of self-attention.
 """
 
 from typing import Any
@@ -78,8 +78,8 @@ class DecoderBlock(DecoderCall, Block):
         x: Target sequence, `[B, T, D]`, floating.
         memory: Output of the encoder, `[B, S, D]`, floating.
         attention_mask: Boolean `[B, T, T]`, `True` where a target position may attend to another;
-            B and the first T may be 1. With an SSRU, `[B, 1, T]`. It is combined with the causal
-            mask, so padding at the end of a target needs no mask.
+            B and the first T may be 1. With another mixer, `[B, 1, T]`. It is combined with the
+            causal mask, so padding at the end of a target needs no mask.
         memory_attention_mask: Boolean `[B, T, S]`, `True` where a target position may attend to a
             memory position; B and T may be 1. `None` allows everything.
         return_attention_scores: Whether to also return the attention weights.
@@ -92,7 +92,7 @@ class DecoderBlock(DecoderCall, Block):
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and the dictionary
         `{"self_attention": [B, H, T, T], "cross_attention": [B, H, T, S]}`, which lacks the first
-        entry with an SSRU.
+        entry with another mixer.
 
     Example:
         >>> import keras
@@ -139,8 +139,8 @@ class Decoder(DecoderCall, Stack):
 
     Returns:
         `[B, T, D]`; with `return_attention_scores`, a pair of this and a dictionary of attention
-        weights: `"block_0/self_attention"` and so on with `[B, H, T, T]`, except with SSRUs, and
-        `"block_0/cross_attention"` and so on with `[B, H, T, S]`.
+        weights: `"block_0/self_attention"` and so on with `[B, H, T, T]`, except with another
+        mixer, and `"block_0/cross_attention"` and so on with `[B, H, T, S]`.
 
     Example:
         >>> import keras

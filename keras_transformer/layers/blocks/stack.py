@@ -115,8 +115,8 @@ class Stack(ConfiguredLayer):
             width: Number of hypotheses per sentence N.
 
         Returns:
-            For each block, two tensors `[B, G, L * N, K]` with its key and value heads; with an
-            SSRU, one tensor `[B, N, D]` with its state.
+            For each block, two tensors `[B, G, L * N, K]` with its key and value heads; with
+            another mixer, the tensors `[B, N, ...]` of its state.
         """
         return tuple(block.history().empty_cache(batch, length, width) for block in self.blocks)
 
@@ -133,7 +133,7 @@ class Stack(ConfiguredLayer):
 
         Returns:
             For each block, two tensors `[B, G, R * N, K]` of zeros, and two `[B, G, P * N, K]` with
-            the P earlier positions; with an SSRU, its unchanged state.
+            the P earlier positions; with another mixer, its unchanged state.
         """
         return tuple(
             block.history().extended_cache(of_block, length, width)
@@ -199,7 +199,7 @@ class Stack(ConfiguredLayer):
             memory_heads: Heads from `project_memory`. `None` if there is no memory.
             memory_attention_mask: Boolean `[B, 1, S]`.
             attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
-                SSRUs.
+                another mixer.
             return_attention_scores: Whether to also return the cross-attention weights.
 
         Returns:
