@@ -56,7 +56,13 @@ OUTPUT = output_option()
     is_flag=True,
     help="Draw every layer and head.  [default: draw the mean over layers and heads]",
 )
-def attention(model, sentence, output, layers, kind, html) -> None:
+@option(
+    "--words",
+    is_flag=True,
+    help="Draw words instead of tokens, white where attention is 1 and black where it is 0, as in "
+    "Figure 3 of Bahdanau et al. (2015).",
+)
+def attention(model, sentence, output, layers, words, kind, html) -> None:
     """Draw the attention between the tokens of a text.
 
     MODEL is a run, or a SavedModel that was exported with --alignment. It reads SENTENCE and, if it
@@ -66,15 +72,18 @@ def attention(model, sentence, output, layers, kind, html) -> None:
     attention of each word of the transcript over time.
     """
     from keras_transformer.cli.opened import open_attention
-    from keras_transformer.plots.attention import attention_figure, choose
+    from keras_transformer.plots.attention import choose
     from keras_transformer.plots.attention_page import save_page
-    from keras_transformer.tasks.image_classification.plots import image_attention_figure
-    from keras_transformer.tasks.speech_recognition.plots import speech_attention_figure
 
+    if layers and words:
+        raise click.UsageError("--words shows the mean over layers and heads; leave out --layers.")
     if output is None and html is None:
         raise click.UsageError("--output or --html must name a file.")
     if output is None:
-        refuse(["layers", "kind"], "has no effect without --output: the page shows all of them.")
+        refuse(
+            ["layers", "words", "kind"],
+            "has no effect without --output: the page shows all of them.",
+        )
     else:
         check_output(output, *FORMATS)
     if html is not None:
@@ -84,8 +93,7 @@ def attention(model, sentence, output, layers, kind, html) -> None:
         warn("SENTENCE is longer than the model's limit; its end was cut off")
     if output is not None:
         one = choose(attentions, kind)
-        figures = {CLASS: image_attention_figure, SOUND: speech_attention_figure}
-        _save(figures.get(one.kind, attention_figure)(one, layers), output)
+        _save(_attention_figure(one, layers, words), output)
     if html is not None:
         save_page(attentions, html)
         click.echo(html)
@@ -201,6 +209,23 @@ def structure(model_or_config, output) -> None:
     is_run = run.path.is_dir()
     model = run.load_model() if is_run else weightless_model(load_settings(model_or_config))
     _save(structure_figure(model), output)
+
+
+def _attention_figure(attention, layers, words):
+    """Returns the figure of attention of any kind."""
+    from keras_transformer.plots.attention import alignment_figure, attention_figure
+    from keras_transformer.tasks.image_classification.plots import image_attention_figure
+    from keras_transformer.tasks.speech_recognition.plots import speech_attention_figure
+
+    figures = {CLASS: image_attention_figure, SOUND: speech_attention_figure}
+    if not words:
+        return figures.get(attention.kind, attention_figure)(attention, layers)
+    if attention.kind in figures:
+        raise click.UsageError(
+            f"--words draws attention between texts. Received: attention of the kind "
+            f"{attention.kind}."
+        )
+    return alignment_figure(attention)
 
 
 def _check_different(names):

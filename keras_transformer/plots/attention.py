@@ -16,6 +16,7 @@ TITLES = {
     "decoder": "Self-attention of the decoder",
 }
 CELL = 0.2  # inches of a token in a single matrix
+WORD = 0.25  # inches of a word in a matrix of words
 GRID_WIDTH = 14.0  # inches of a row of matrices, one for each head
 SMALLEST_CELL = 0.075  # inches of a token in such a row, at least
 
@@ -79,6 +80,36 @@ def attention_figure(attention: Any, layers: bool = False) -> "Figure":
     bar = figure.colorbar(image, ax=axes, fraction=0.03, aspect=25, pad=0.02, shrink=0.8)
     bar.outline.set_visible(False)
     bar.set_label("attention weight")
+    return figure
+
+
+@styled
+def alignment_figure(attention: Any) -> "Figure":
+    """Draws attention between words in shades of grey, from black for 0 to white for 1.
+
+    Words that attend, such as those of a translation, are rows; weights are the mean over all
+    layers and heads.
+
+    Args:
+        attention: An `Attention`, whose tokens mark the beginning of words.
+
+    Returns:
+        A matplotlib figure.
+
+    Raises:
+        MatplotlibMissing: If matplotlib is not installed.
+        ValueError: If the tokens do not mark the beginning of words.
+
+    Reference: Bahdanau et al. (2015), Fig. 3.
+    """
+    words = attention.by_words()
+    width, height = (WORD * len(side) for side in (words.keys, words.queries))
+    left, top = (0.08 * max(map(len, side)) for side in (words.queries, words.keys))
+    figure = new_figure(width + left + 0.2, height + top + 0.2)
+    axes = figure.subplots()
+    axes.imshow(words.mean(), cmap="gray", vmin=0, vmax=1, aspect="equal")
+    _frame(axes)
+    _label_tokens(np.array([[axes]]), words, 8.0)
     return figure
 
 

@@ -1,6 +1,7 @@
 """Attention weights of a model for one text, with the tokens that they belong to."""
 
 import dataclasses
+import re
 
 import numpy as np
 
@@ -11,6 +12,8 @@ KINDS = {
     "decoder": "decoder/block_{}/self_attention",
 }
 CLASS = "class"  # attention of the class token of an image; see `ImageAttention`
+BEGIN = "\u2581"  # SentencePiece's mark at the beginning of a word
+SPECIAL = re.compile("<(?!0x[0-9A-F]{2}>).+>")  # not the tokens of single bytes
 SOUND = "sound"  # attention of the decoder to a recording; see `SpeechAttention`
 
 
@@ -39,6 +42,39 @@ class Attention:
     def mean(self) -> np.ndarray:
         """Returns the mean over all layers and heads, `[T, S]`."""
         return self.weights.mean(axis=(0, 1))
+
+    def by_words(self) -> "Attention":
+        """Returns the attention between words, whose rows sum to 1 as well.
+
+        Weights are added up over the tokens of a word that is attended to, and averaged over those
+        of a word that attends. A token in angle brackets, such as the end of a text, is a word.
+
+        Raises:
+            ValueError: If the tokens do not mark where words begin.
+        """
+        queries, of_queries = _words(self.queries)
+        keys, of_keys = _words(self.keys)
+        weights = self.weights @ of_keys.T  # [layers, H, T, words]
+        means = of_queries / of_queries.sum(axis=1, keepdims=True)  # [words, T]
+        return dataclasses.replace(self, queries=queries, keys=keys, weights=means @ weights)
+
+
+def _words(tokens):
+    """Returns the words of tokens, and which tokens they consist of, `[words, T]` of 0 and 1."""
+    marked = [token.startswith(BEGIN) for token in tokens]
+    if not any(marked):
+        raise ValueError(
+            f"tokens must mark the beginning of a word by {BEGIN!r}, as those of SentencePiece do. "
+            f"Received: {', '.join(tokens)}."
+        )
+    special = [bool(SPECIAL.fullmatch(token)) for token in tokens]
+    after_special = [False, *special[:-1]]
+    begins = [any(three) for three in zip(marked, special, after_special, strict=True)]
+    begins[0] = True
+    places = np.cumsum(begins) - 1  # [T]
+    members = (places == np.arange(places[-1] + 1)[:, None]).astype("float32")
+    parts = [[token for token, has in zip(tokens, row, strict=True) if has] for row in members]
+    return ["".join(part).removeprefix(BEGIN) for part in parts], members
 
 
 def attentions(weights, pieces, truncated) -> dict[str, Attention]:

@@ -114,6 +114,21 @@ def image_run(tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.slow
+def test_attention_between_words(runs, drawn, tmp_path):
+    output = tmp_path / "x.png"
+    draw("attention", runs["translation"], SENTENCE, "--output", output, "--words")
+    expected = translator().attention(SENTENCE)["cross"].by_words()
+    assert expected.keys[:3] == SENTENCE.split()
+    np.testing.assert_allclose(images(drawn[0])[0], expected.mean(), atol=1e-5)
+    done = call(
+        "attention", runs["translation"], SENTENCE, "--output", output, "--words", "--layers"
+    )
+    assert "--words shows the mean over layers and heads" in done.stderr
+    page = tmp_path / "x.html"
+    done = call("attention", runs["translation"], SENTENCE, "--html", page, "--words")
+    assert "--words has no effect without --output" in done.stderr
+
+
 def test_attention_of_an_image(image_run, drawn, tmp_path):
     folder, image = image_run
     attention = ImageClassificationPipeline.from_run(folder).attention(image)["class"]
@@ -155,6 +170,10 @@ def test_attention_of_a_recording(drawn, tmp_path):
     path.write_bytes(encode_wav(np.tile(sound, 3), 1000))
     done = draw("attention", folder, path, "--output", output)
     assert "SENTENCE is longer than the model's limit; its end was cut off" in done.stderr
+    done = call("attention", folder, path, "--output", output, "--words")
+    assert "--words draws attention between texts. Received: attention of the kind sound" in (
+        done.stderr
+    )
     done = call("attention", folder, path, "--html", tmp_path / "x.html")
     assert done.exit_code == 1 and "kind='sound'" in done.stderr.splitlines()[-1]
 

@@ -9,7 +9,7 @@ import pytest
 
 from keras_transformer.installation import install_hint
 from keras_transformer.pipelines import Attention
-from keras_transformer.plots.attention import attention_figure, choose
+from keras_transformer.plots.attention import alignment_figure, attention_figure, choose
 from keras_transformer.plots.figure import save_figure
 
 QUERIES, KEYS = ["▁ein", "▁$", "</s>"], ["▁a", "$", "_b", "^", "</s>"]
@@ -141,3 +141,34 @@ def test_matplotlib_is_only_imported_to_draw():
         "import masks, attention, attention_page, curves, positions, schedule, structure"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_attention_between_words_adds_up_over_keys_and_averages_over_queries():
+    queries, keys = ["▁ei", "n", "▁Hund", "</s>"], ["▁a", "▁d", "o", "g", "</s>", "<0xC3>"]
+    whole = Attention("cross", queries, keys, weights(2, 3, 4, 6))
+    words = whole.by_words()
+    assert words.queries == ["ein", "Hund", "</s>"]
+    assert words.keys == ["a", "dog", "</s>", "<0xC3>"]
+    groups = ([0, 1], [2], [3]), ([0], [1, 2, 3], [4], [5])
+    for layer, head, row, column in np.ndindex(2, 3, 3, 4):
+        rows, columns = groups[0][row], groups[1][column]
+        expected = np.mean([whole.weights[layer, head, r, columns].sum() for r in rows])
+        np.testing.assert_allclose(words.weights[layer, head, row, column], expected, atol=1e-6)
+    np.testing.assert_allclose(words.weights.sum(axis=-1), 1, atol=1e-6)
+
+
+def test_an_alignment_is_white_where_attention_is_1():
+    attention = cross()
+    figure = alignment_figure(attention)
+    (axes,) = panels(figure)
+    words = attention.by_words()
+    np.testing.assert_allclose(axes.images[0].get_array(), words.mean(), atol=1e-6)
+    assert axes.images[0].get_clim() == (0, 1) and axes.images[0].get_cmap().name == "gray"
+    assert texts(axes.get_xticklabels()) == words.keys == ["a$_b^", "</s>"]
+    assert texts(axes.get_yticklabels()) == words.queries == ["ein", "$", "</s>"]
+
+
+def test_tokens_without_marks_have_no_words():
+    attention = Attention("encoder", ["a", "b"], ["a", "b"], weights(1, 1, 2, 2))
+    with pytest.raises(ValueError, match=r"tokens must mark .* '▁'.*Received: a, b"):
+        alignment_figure(attention)
