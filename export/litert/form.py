@@ -4,7 +4,7 @@ import pathlib
 from typing import Any
 
 from keras_transformer.checkpoint_hints import hint
-from keras_transformer.opening.forms import MODEL_KINDS, Form
+from keras_transformer.opening.forms import Form, model_kinds
 from keras_transformer.tasks.answering import Answering
 
 
@@ -43,9 +43,9 @@ def _check_file(path):
     if path.suffix in (".h5", ".hdf5"):
         raise ValueError(
             f"{path} is in Keras's older format, HDF5, which holds no vocabulary and no search. "
-            f"MODEL is {MODEL_KINDS}."
+            f"MODEL is {model_kinds()}."
         )
     with open(path, "rb") as file:
         beginning = file.read(8)
     if path.suffix != ".tflite" and beginning[4:] != b"TFL3":
-        raise ValueError(f"{path} is not a model: MODEL is {MODEL_KINDS}.{hint(path)}")
+        raise ValueError(f"{path} is not a model: MODEL is {model_kinds()}.{hint(path)}")

@@ -14,7 +14,6 @@ from keras_transformer.tasks.answering import Answering
 
 # The package that adds the forms of exports; a run can be opened without it.
 EXPORT = "keras_transformer.export"
-MODEL_KINDS = "a run, a SavedModel, a .tflite file or a folder for CTranslate2"
 MISSING = f"exports are opened by {EXPORT}, which is not installed"
 
 
@@ -26,12 +25,14 @@ class Form(abc.ABC):
         title: The form as messages call it, such as `"a SavedModel"`.
         arguments: Names of the arguments of `open` that apply when it is opened.
         attends: Whether it may have attention weights.
+        is_opened: Whether `open` opens it, instead of naming the program that does.
     """
 
     name: str = ""
     title: str = ""
     arguments: tuple[str, ...] = ()
     attends = False
+    is_opened = True
 
     @classmethod
     @abc.abstractmethod
@@ -75,6 +76,12 @@ def exported_forms() -> list[type[Form]]:
     return importlib.import_module(f"{EXPORT}.formats").forms()
 
 
+def model_kinds() -> str:
+    """Returns what can be opened, as the end of a sentence: `"a run, a SavedModel or ..."`."""
+    *titles, last = [form.title for form in (RunForm, *exported_forms()) if form.is_opened]
+    return f"{', '.join(titles)} or {last}" if titles else f"{last}; {MISSING}"
+
+
 def form_of(path: Any) -> type[Form]:
     """Returns the form that a path holds.
 
@@ -96,11 +103,9 @@ def form_of(path: Any) -> type[Form]:
             raise ValueError(f"{path} does not exist: MODEL is a run or an export.{remedy}")
         if RunForm.fits(path):
             continue
-        forms = exported_forms()
-        exported = next((form for form in forms if form.fits(path)), None)
+        exported = next((form for form in exported_forms() if form.fits(path)), None)
         if exported is None:
-            kinds = MODEL_KINDS if forms else f"a run; {MISSING}"
-            raise ValueError(f"{path} holds no model: MODEL is {kinds}.{hint(path)}")
+            raise ValueError(f"{path} holds no model: MODEL is {model_kinds()}.{hint(path)}")
         if len(paths) > 1:
             raise ValueError(f"{path} is not a run: only runs form an ensemble.")
         return exported
