@@ -81,7 +81,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 "`hides_start` must be false unless attention is causal. "
                 f"Received: hides_start={hides_start}, causal={causal}."
             )
-        self.window = of_one_layer(self.options.window)
+        window = self.options.window
+        self.window = None if window is None else of_one_layer(window)
         self.causal, self.hides_start = causal, hides_start
         self.position = positions.for_attention("none" if position is None else position)
 

@@ -88,13 +88,13 @@ class AlternatingWindow(AttentionWindow):
         return LocalWindow(self.size) if number % self.global_every else None
 
 
-def of_one_layer(window: AttentionWindow | None) -> LocalWindow | None:
+def of_one_layer(window: AttentionWindow) -> LocalWindow:
     """Returns the window of a layer that does not belong to a stack.
 
     Raises:
         ValueError: If the window differs from block to block.
     """
-    if window is None or isinstance(window, LocalWindow):
+    if isinstance(window, LocalWindow):
         return window
     raise ValueError(
         "`window` of a single layer must be a number or a `LocalWindow`: only an `Encoder` or a "

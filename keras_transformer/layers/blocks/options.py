@@ -135,5 +135,6 @@ def split_block_options(
             f"end and the beginning of a stack. Received: final_norm={config.final_norm}, "
             f"embedding_norm={config.embedding_norm}."
         )
-    of_one_layer(config.window)
+    if config.window is not None:
+        of_one_layer(config.window)
     return config, others
