@@ -11,7 +11,9 @@ from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 
@@ -78,15 +80,12 @@ class CalculatorOptions(TypedDict, total=False, closed=True):
     embedding_norm: bool
     position: Position | str | dict[str, Any]
     attention_position: Position | str | dict[str, Any]
-    local_position: Position | str | dict[str, Any] | None
-    global_every: int | None
-    first_norm: bool | None
     mixer: Mixer | str | dict[str, Any]
     d_ff: int
     activation_dropout: float
     activation: str
     feed_forward: Network | str | dict[str, Any]
-    norm: Literal["post", "pre"]
+    norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
     num_heads: int
     num_key_value_heads: int | None
@@ -96,7 +95,7 @@ class CalculatorOptions(TypedDict, total=False, closed=True):
     attention_bias: bool | list[str]
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
-    window: int | None
+    window: AttentionWindow | str | dict[str, Any] | int | None
     input: SymbolInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Literal["neural_gpu"] | NeuralGPUConfig | str | None
     head: DigitHead | dict[str, Any] | None
@@ -118,15 +117,12 @@ class CalculatorConfig(ModelConfig):
         embedding_norm: bool = False,
         position: Position | str | dict[str, Any] = "sinusoidal",
         attention_position: Position | str | dict[str, Any] = "none",
-        local_position: Position | str | dict[str, Any] | None = None,
-        global_every: int | None = None,
-        first_norm: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
         d_ff: int = 2048,
         activation_dropout: float = 0.0,
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
-        norm: Literal["post", "pre"] = "post",
+        norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
@@ -136,7 +132,7 @@ class CalculatorConfig(ModelConfig):
         attention_bias: bool | list[str] = False,
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
-        window: int | None = None,
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
         input: SymbolInput | dict[str, Any] | None = None,
         encoder: StackConfig
         | dict[str, Any]
