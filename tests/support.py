@@ -58,6 +58,8 @@ def randomise(layer, seed=0):
         values = rng.normal(size=weight.shape)
         if weight.path.endswith(("kernel", "table", "positions")):
             fan_in = weight.shape[0] if weight.path.endswith("kernel") else weight.shape[-1]
+            if len(weight.shape) == 4:  # of a convolution over rows and columns
+                fan_in = np.prod(weight.shape[:-1])
             values /= fan_in**0.5
         elif weight.path.endswith("gamma"):
             values = 1 + 0.3 * values

@@ -86,6 +86,7 @@ SERIES = {
     "target_mean": 0.3,
     "target_scale": 1.5,
 }
+SYMBOLS = {"tokens": np.minimum(VALUES["tokens"], 4)}
 WITH_MIXER = {f"Transformer_{kind}": kind for kind in MIXERS}
 
 
@@ -286,6 +287,20 @@ ROWS = {
         ("source", "target"),
         {"source": normal(BATCH, S, 5, seed=9)},
     ),
+    "ConvolutionalGRU": Row(
+        lambda: kt.layers.ConvolutionalGRU(gate_cutoff=1.1),
+        ("x", "padding_mask"),
+        {"x": normal(BATCH, T, 3, 5) * VALUES["padding_mask"][:, 0, :, None, None]},
+    ),
+    "NeuralGPU": Row(
+        lambda: kt.layers.NeuralGPU(2, image_width=3, gate_cutoff=1.1), ("x", "padding_mask")
+    ),
+    "Calculator": Row(lambda: kt.models.Calculator(**PLAIN), ("tokens",), SYMBOLS),
+    "Calculator_neural_gpu": Row(
+        lambda: kt.models.Calculator(encoder="neural_gpu", num_layers=2, d_model=6, dropout=0.0),
+        ("tokens",),
+        SYMBOLS,
+    ),
     "SeriesEmbedding": Row(lambda: kt.layers.SeriesEmbedding(D, max_length=29), ("series",)),
     "SnowAccount": Row(lambda: kt.models.SnowAccount(0, 2, max_length=29), ("series",)),
     "SeriesRegressor": Row(
@@ -324,6 +339,8 @@ MODELS = {
     "TokenClassifier_transform",
     "SpanPredictor",
     "ImageClassifier",
+    "Calculator",
+    "Calculator_neural_gpu",
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",
 }

@@ -51,7 +51,7 @@ def neural_gpu(weights, symbols, layers, width, cutoff):
     image[:, 0] = symbols
     for _ in symbols:
         for number in range(layers):
-            image = cgru(reference.scope(weights, f"unit_{number}"), image, cutoff)
+            image = cgru(reference.scope(weights, f"recurrent_{number}"), image, cutoff)
     return image[:, 0]
 
 

@@ -24,6 +24,7 @@ SPEECH = {"sample_rate": 100, "window_length": 20, "hop_length": 10, "num_mel_fi
 FRAMES = np.random.default_rng(3).uniform(-1.5, 1.5, (2, S, 6)).astype("float32")
 FRAMES[1, 4:] = 0  # padding
 STEPS = np.random.default_rng(2).uniform(-2, 2, (2, T, 2)).astype("float32")
+SYMBOLS = np.array([[1, 2, 3, 2, 2], [2, 4, 1, 0, 0]], "int32")
 # The smallest configuration of each kind, and the inputs of its model.
 KINDS = {
     "Transformer": (TOKENS, {"source": IDS[:, :S], "target": IDS}),
@@ -38,6 +39,7 @@ KINDS = {
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
         PIXELS,
     ),
+    "Calculator": (STACK, SYMBOLS),
     "SeriesRegressor": ({**STACK, **SERIES}, STEPS),
 }
 # Another value for each option.
@@ -97,6 +99,7 @@ ELSEWHERE = {
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
     **{"detect_language": "searches", "end_ids": "searches", "length_factor": "searches"},
     **{"no_speech_id": "searches", "no_speech_threshold": "answers"},
+    **{"layout": "aligned", "image_width": 2, "kernel_size": 5, "gate_cutoff": 1.5},
     **{"log_probability_threshold": "answers", "compression_ratio_threshold": "answers"},
 }
 # Options that only set a limit: the maximum length, for any position; the padding id of models all
@@ -113,6 +116,7 @@ BESIDE = [
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
     ("SpanPredictor", {"transform": True}, ["transform_activation"]),
     ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
+    ("Calculator", {"encoder": "neural_gpu", "num_layers": 2}, None),
     *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]
 

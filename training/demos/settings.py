@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from keras_transformer.training.data.sources.base import Source
-from keras_transformer.training.settings.data_sections import ArrayData, TokenData
-from keras_transformer.training.settings.fields import PathText, Positive
+from keras_transformer.training.settings.data_sections import TokenData
+from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
 from keras_transformer.training.tasks.speech_recognition.settings import SAMPLE_RATE, RecordingData
 from keras_transformer.training.tasks.token_classification.settings import SCHEME
 
@@ -87,7 +87,7 @@ def check_range(section, key, least, most, unit) -> None:
         )
 
 
-class ArithmeticData(ArrayData):
+class ArithmeticData(DataSettings):
     """Generated sums or products of two binary numbers; the test split has longer numbers."""
 
     columns: ClassVar = ("expression", "value")
@@ -116,6 +116,14 @@ class ArithmeticData(ArrayData):
         100, description="Number of expressions in the test split for each count of digits."
     )
     seed: int = Field(1, ge=0, description="Random seed of the expressions.")
+    batch_symbols: Positive = Field(
+        512, description="Maximum size of a batch in symbols of expressions, including padding."
+    )
+
+    @property
+    def size_of_batch(self) -> int:
+        """Size of a batch, in symbols."""
+        return self.batch_symbols
 
     def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
         from keras_transformer.training.demos.arithmetic import open_arithmetic
@@ -125,6 +133,12 @@ class ArithmeticData(ArrayData):
     @model_validator(mode="after")
     def _digits_rise(self):
         check_range(self, "digits", 1, 10_000, "digits")
+        if self.batch_symbols <= 2 * self.digits[1]:
+            raise ValueError(
+                "`batch_symbols` must be above twice the most digits, so that the longest "
+                f"expression fits into a batch. Received: batch_symbols={self.batch_symbols}, "
+                f"digits={self.digits}."
+            )
         return self
 
 

@@ -144,7 +144,7 @@ class NeuralGPU(CompositeLayer):
         self.kernel_size, self.gate_cutoff = kernel_size, gate_cutoff
         self.units = [
             ConvolutionalGRU(
-                kernel_size, gate_cutoff, dtype=self.dtype_policy, name=f"unit_{number}"
+                kernel_size, gate_cutoff, dtype=self.dtype_policy, name=f"recurrent_{number}"
             )
             for number in range(num_layers)
         ]

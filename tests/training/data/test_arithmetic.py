@@ -56,6 +56,7 @@ def test_a_seed_decides():
         ({"digits": [0, 2]}, "`digits` must be a smaller"),
         ({"operation": "division"}, "addition"),
         ({"test_digits": []}, "at least 1"),
+        ({"digits": [1, 300]}, "`batch_symbols` must be above .* Received: batch_symbols=512"),
     ],
 )
 def test_wrong_settings(changes, message):
@@ -70,7 +71,7 @@ def test_batches_have_a_digit_for_each_symbol(layout, width):
     section = settings(digits=[1, 6])
     corpus = training.corpus(open_source(section), "train", section)
     widths = set()
-    for symbols, digits in corpus.batches(16):
+    for symbols, digits in corpus.batches(40):
         widths.add(symbols.shape[1])
         assert symbols.shape == digits.shape
         np.testing.assert_array_equal(symbols != 0, digits >= 0)
