@@ -37,6 +37,7 @@ SYSTEMS = {
     "lstm": (BASE, ("model.mixer=lstm", "model.num_heads=2")),
     "bahdanau": ("multi30k_bahdanau", ()),
     "convs2s": ("multi30k_convs2s", ()),
+    "bytenet": ("multi30k_bytenet", ()),
 }
 TOLERANCE = 0.02  # of the number of parameters
 PEAKS, DROPOUTS = (0.001, 0.002, 0.004), (0.1, 0.3)
@@ -148,7 +149,7 @@ def _width_and_heads(config):
 
     It is even, for sinusoidal positions and for recurrences in both directions.
     """
-    heads = config.decoder.block.memory_attention.num_heads
+    heads = config.decoder.block.memory_attention.num_heads or 1
     return config.d_model, heads * (1 + heads % 2)
 
 

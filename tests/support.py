@@ -35,6 +35,9 @@ def small_config(**changes):
     }
     if changes.get("feed_forward") == "none":
         del fields["d_ff"]
+    if changes.get("cross_attention") == "same_position" and "mixer" in changes:
+        for name in ("num_heads", "d_k", "d_v"):  # there is no attention
+            del fields[name]
     return TransformerConfig(**{**fields, **changes})
 
 

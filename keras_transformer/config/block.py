@@ -10,6 +10,7 @@ from keras_transformer.feed_forwards import Network
 from keras_transformer.mixers import (
     AttentionHeads,
     CrossAttention,
+    MemoryReader,
     Mixer,
     SelfAttention,
     completed,
@@ -52,11 +53,12 @@ class BlockConfig(PartConfig):
         Python also a `Mixer`, which may be one of your own.""",
         of=Mixer,
     )
-    cross_attention: CrossAttention | None = option(
+    cross_attention: MemoryReader | None = option(
         None,
         """Attention to the output of the encoder: a table of options that differ from those of
-        self-attention, such as `{ num_heads = 4 }`. `None`: the same options.""",
-        of=CrossAttention,
+        self-attention, such as `{ num_heads = 4 }`; or `"same_position"`, which reads only the
+        position of the same number, as in ByteNet. `None`: attention with the same options.""",
+        of=MemoryReader,
     )
     d_ff: Count = option(2048, "Width inside the feed-forward network, in features.")
     dropout: Rate = option(
@@ -121,15 +123,15 @@ class BlockConfig(PartConfig):
         return set() if self.feed_forward.is_sublayer else {*OF_FEED_FORWARD}
 
     @property
-    def attention(self) -> AttentionHeads:
+    def attention(self) -> Any:
         """Heads of self-attention or, with another mixer, of cross-attention."""
         if isinstance(self.mixer, AttentionHeads):
             return self.mixer
         return self.cross_attention or CrossAttention()
 
     @property
-    def memory_attention(self) -> CrossAttention:
-        """The cross-attention of a decoder."""
+    def memory_attention(self) -> Any:
+        """The cross-attention of a decoder, or the `MemoryReader` in its place."""
         return self.cross_attention or CrossAttention(**shared_options(self.attention))
 
     def with_options(self, **options: Any) -> "BlockConfig":
@@ -153,7 +155,7 @@ class BlockConfig(PartConfig):
         given = options.pop("cross_attention", own)
         attends = isinstance(mixer, AttentionHeads)
         # An object has precedence, as options in a table have.
-        is_whole = given is not own and isinstance(given, CrossAttention) and not attends
+        is_whole = given is not own and isinstance(given, MemoryReader) and not attends
         cross = given
         if isinstance(given, dict | str) or not (attends or is_whole):
             base = None if given is None else own
@@ -180,7 +182,7 @@ class BlockConfig(PartConfig):
             del flat[name]
         if own:
             flat["mixer"] = kind_of(self.mixer)
-        elif attention is not self.mixer:
+        elif isinstance(attention, CrossAttention):
             del flat["cross_attention"]
         known = short_options(SelfAttention)  # a mixer of your own may have more
         shorts = {name: f for name, f in short_options(type(attention)).items() if name in known}

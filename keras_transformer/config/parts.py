@@ -81,7 +81,7 @@ class PartConfig:
 PARTS = ("input", "encoder", "decoder", "head")
 STACKS = ("encoder", "decoder")
 # Options of a stack on whose values it depends which other options have an effect.
-DECIDING = ("mixer", "feed_forward")
+DECIDING = ("mixer", "cross_attention", "feed_forward")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import TargetHead, TokenInput
 from keras_transformer.feed_forwards.network import Network
-from keras_transformer.mixers.attention import CrossAttention
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
@@ -46,7 +46,7 @@ class TransformerOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
-    cross_attention: CrossAttention | str | dict[str, Any] | None
+    cross_attention: MemoryReader | str | dict[str, Any] | None
     tie: Literal["all", "target", "none"]
     output_bias: bool
     decoder_start: Literal["token", "zeros"]
@@ -98,7 +98,7 @@ class TransformerConfig(ModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         tie: Literal["all", "target", "none"] = "all",
         output_bias: bool = False,
         decoder_start: Literal["token", "zeros"] = "token",

@@ -181,6 +181,11 @@ def check_alignment(alignment, config) -> None:
     if alignment is None:
         return
     layers, heads = config.decoder_layers, config.decoder.block.memory_attention.num_heads
+    if not heads:
+        raise ValueError(
+            "`alignment` must be None for a decoder without attention to the source. "
+            f"Received: alignment={alignment!r}."
+        )
     is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     layer, head = alignment if is_pair else (None, None)
     if not _is_index(layer, layers) or not (head is None or _is_index(head, heads)):

@@ -11,6 +11,7 @@ from ..mixers import (
     AlternatingWindow as AlternatingWindow,
     AttentionWindow as AttentionWindow,
     CrossAttention as CrossAttention,
+    SamePosition as SamePosition,
     LocalWindow as LocalWindow,
     Mixer as Mixer,
 )
@@ -75,3 +76,4 @@ from .masks import (
     padding_mask as padding_mask,
 )
 from .mixing import Mixing as Mixing
+from .same_position import PositionReader as PositionReader

@@ -279,6 +279,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         memory_heads: tuple[Tensor, Tensor],
         attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
+        index: Tensor = 0,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attends from one position to a memory with projected heads.
 
@@ -287,6 +288,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             memory_heads: Key and value heads from `project_memory`.
             attention_mask: Boolean `[B, 1, S]` or `[B, N, S]`. `None` allows everything.
             return_attention_scores: Whether to also return the attention weights.
+            index: Index of the position, on which attention does not depend.
 
         Returns:
             `[B, N, D]`; with `return_attention_scores`, a pair of this and the weights `[B, H, N,

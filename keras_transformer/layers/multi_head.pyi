@@ -100,4 +100,5 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         memory_heads: tuple[Tensor, Tensor],
         attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
+        index: Tensor = 0,
     ) -> Tensor | tuple[Tensor, Tensor]: ...

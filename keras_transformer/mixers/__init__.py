@@ -14,7 +14,9 @@ from keras_transformer.mixers.attention import (
     shared_options,
     short_options,
 )
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.same_position import SamePosition
 from keras_transformer.mixers.self_attention import SelfAttention
 from keras_transformer.mixers.window import AlternatingWindow, AttentionWindow, LocalWindow
 
@@ -23,7 +25,9 @@ __all__ = [
     "AttentionHeads",
     "CrossAttention",
     "LocalWindow",
+    "MemoryReader",
     "Mixer",
+    "SamePosition",
     "SelfAttention",
     "AttentionWindow",
     "check_given_once",

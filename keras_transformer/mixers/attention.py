@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from keras_transformer.arguments import option, options_of
 from keras_transformer.checks import Count, OptionalCount, Rate
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.norms import Norm
 from keras_transformer.scores import AttentionScore
@@ -238,7 +239,7 @@ def _in_a_block(text, option, kind):
 
 
 @declared
-class CrossAttention(AttentionHeads, Variant):
+class CrossAttention(AttentionHeads, MemoryReader):
     """Attention from a decoder to the output of the encoder, a `MultiHeadCrossAttention`.
 
     Args:
@@ -247,5 +248,4 @@ class CrossAttention(AttentionHeads, Variant):
     Reference: Vaswani et al. (2017), section 3.2.3, first item.
     """
 
-    option, taken_by = "cross_attention", "DecoderBlock"
-    kind = default_kind = "attention"
+    kind = "attention"

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Annotated, Any
 
 from keras_transformer.checks import Count, OptionalCount, Rate
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.norms.norm import Norm
 from keras_transformer.scores.score import AttentionScore
 from keras_transformer.variants import Variant, declared
@@ -50,7 +51,7 @@ def check_given_once(options: dict[str, Any]) -> None: ...
 def completed(current: Variant, given: Any, options: dict[str, Any]) -> Any: ...
 
 @declared
-class CrossAttention(AttentionHeads, Variant):
+class CrossAttention(AttentionHeads, MemoryReader):
     def __init__(
         self,
         num_heads: int = 8,

@@ -112,11 +112,18 @@ def _draw_block(tower, block):
         remarks = [] if kind == "none" else [f"{kind} positions"]
         center = _draw_attention(tower, block, "self_attention", title, remarks)
     if block.cross:
-        title = "Multi-head attention to memory"
-        center = _draw_attention(tower, block, "cross_attention", title, [])
+        center = _draw_cross(tower, block)
     if hasattr(block, "feed_forward"):
         _draw_feed_forward(tower, block)
     return center
+
+
+def _draw_cross(tower, block):
+    """Draws the sublayer that reads the memory; returns the height of its centre."""
+    name, layer = "cross_attention", block.cross_attention
+    if block.config.block.memory_attention.attends:
+        return _draw_attention(tower, block, name, "Multi-head attention to memory", [])
+    return _draw_sublayer(tower, block, name, "Memory, same position", [_count(layer)], ATTENTION)
 
 
 def _draw_feed_forward(tower, block):

@@ -25,7 +25,16 @@ def captions(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "system", [slow("transformer"), slow("ssru"), slow("gru"), slow("lstm"), "bahdanau", "convs2s"]
+    "system",
+    [
+        slow("transformer"),
+        slow("ssru"),
+        slow("gru"),
+        slow("lstm"),
+        "bahdanau",
+        slow("convs2s"),
+        "bytenet",
+    ],
 )
 def test_a_system_has_as_many_parameters_as_the_transformer(system, captions):
     from ancestors import fitted, parameters, settings_of

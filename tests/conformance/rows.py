@@ -129,6 +129,11 @@ ROWS = {
         for kind in MIXERS
         for causal in directions(kind)
     },
+    "PositionReader": Row(
+        lambda: kt.layers.PositionReader(),
+        ("x", "memory", "attention_mask"),
+        {"attention_mask": allowed(S, seed=3)},
+    ),
     "FeedForward": Row(lambda: kt.FeedForward(F, activation="gelu"), ("x",)),
     "PositionalEmbedding": Row(
         lambda: kt.PositionalEmbedding(19, D, position="learned", max_length=T), ("inputs",)

@@ -25,6 +25,10 @@ KINDS = {
         **{"mixer": "gru", "feed_forward": "none", "normalization": "none", "position": "none"},
         **{"cross_attention": {"num_heads": 1, "score": "additive"}, "embedding_scale": 1.0},
     },
+    "bytenet": {
+        **{"mixer": "dilated_convolution", "cross_attention": "same_position"},
+        **{"feed_forward": "none", "normalization": "none", "position": "none"},
+    },
     "scaled sums": {"normalization": "scale", "feed_forward": "none"},
     "zero start": {"decoder_start": "zeros", "position": "learned"},
     "output bias, untied": {"output_bias": True, "tie": "none", "target_vocab_size": 23},

@@ -29,6 +29,10 @@ KINDS = {
         **{"mixer": "gru", "feed_forward": "none", "normalization": "none", "position": "none"},
         **{"cross_attention": {"num_heads": 1, "score": "additive"}, "norm": "post"},
     },
+    "bytenet": {
+        **{"mixer": "dilated_convolution", "cross_attention": "same_position"},
+        **{"feed_forward": "none", "normalization": "none", "norm": "post"},
+    },
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
@@ -46,7 +50,7 @@ KINDS = {
     },
 }
 SHORT = ("relative", "ssru, output bias")  # the slow tests run the others
-SHORT_FILES = ("bahdanau", "ssru, output bias", "gru")
+SHORT_FILES = ("bahdanau", "bytenet", "ssru, output bias", "gru")
 each_kind = pytest.mark.parametrize(
     "kind",
     [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],

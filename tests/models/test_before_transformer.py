@@ -19,11 +19,14 @@ from support import (
     randomise,
     sentences,
     small_config,
+    to_numpy,
     weights_of,
 )
 
 import keras_transformer as kt
 from keras_transformer import EncoderBlock, Transformer, TransformerConfig
+from keras_transformer.decoding.encoder_decoder import EncoderDecoder
+from keras_transformer.layers import PositionReader
 
 MODEL = {"rtol": 0, "atol": 1e-4}
 BAHDANAU = {
@@ -166,3 +169,85 @@ def test_a_subclass_may_set_the_network_that_its_configuration_lacks():
     attended = x + block.self_attention(x)
     expected = attended + block.feed_forward(attended)
     np.testing.assert_allclose(block(x), expected, rtol=0, atol=1e-5)
+
+
+BYTENET = {
+    "mixer": "dilated_convolution",
+    "cross_attention": "same_position",
+    "feed_forward": "none",
+    "normalization": "none",
+    "position": "none",
+}
+
+
+def same_position(weights, memory, real, length):
+    """Returns the projection of memory at positions 0 to `length - 1`, in loops."""
+    out = np.zeros((len(memory), length, weights["value/kernel"].shape[1]))
+    for b, t in np.ndindex(len(memory), length):
+        if t < memory.shape[1] and real[b, t]:
+            out[b, t] = memory[b, t] @ weights["value/kernel"]
+    return out
+
+
+@pytest.mark.parametrize("length", [S - 3, S, S + 2])
+def test_the_same_position_of_another_sequence_is_read(length):
+    layer, memory = PositionReader(), normal(B, S, D + 1, seed=1)
+    x, real = normal(B, length, D), np.arange(S) < S - np.arange(B)[:, None]
+    layer.build(x.shape, memory.shape)
+    randomise(layer)
+    expected = same_position(weights_of(layer), memory, real, length)
+    for mask in ({"memory_mask": real}, {"attention_mask": real[:, None]}):
+        np.testing.assert_allclose(layer(x, memory, **mask), expected, rtol=0, atol=1e-5)
+    heads = layer.project_memory(memory)
+    for t in range(length):
+        out = layer.step(x[:, t : t + 1], heads, real[:, None], index=t)
+        np.testing.assert_allclose(out[:, 0], expected[:, t], rtol=0, atol=1e-5)
+    everywhere = same_position(weights_of(layer), memory, np.ones((B, S), bool), length)
+    np.testing.assert_allclose(layer(x, memory), everywhere, rtol=0, atol=1e-5)
+
+
+def test_a_mask_that_depends_on_the_query_is_refused():
+    layer = PositionReader()
+    with pytest.raises(ValueError, match="`attention_mask` must be the same for every query"):
+        layer(normal(B, T, D), normal(B, S, D), attention_mask=np.ones((B, T, S), bool))
+
+
+def test_a_decoder_on_top_of_the_encoder_reads_its_own_position():
+    """A changed word of the source changes the outputs near its place, from there on."""
+    config = small_config(**BYTENET, num_layers=1, num_decoder_layers=1)
+    model = randomise(Transformer(config))
+    source, target = sentences([S, S]), sentences([T, T], first=2)
+    source[1] = source[0]
+    target[1] = target[0]
+    source[1, 5] = source[0, 5] % 17 + 4 if source[0, 5] != source[0, 5] % 17 + 4 else 3
+    logits = to_numpy(model({"source": source, "target": target}))
+    change = np.abs(logits[0] - logits[1]).max(axis=-1)
+    assert change[:4].max() == 0 and change[4] > 1e-4  # the encoder reads one word ahead
+    config = TransformerConfig.preset("tiny", **BYTENET)
+    assert "num_heads" not in config.to_flat()
+    assert TransformerConfig(**config.to_flat()) == config
+    assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_same_position_has_no_attention():
+    config = small_config(**BYTENET)
+    model = Transformer(config)
+    inputs = {"source": sentences([S]), "target": sentences([T], first=2)}
+    assert not model.attention_weights(inputs)
+    with pytest.raises(ValueError, match="`alignment` must be None for a decoder without atten"):
+        EncoderDecoder(model, alignment=(0, 0))
+    with pytest.raises(ValueError, match="`num_heads` has no effect"):
+        TransformerConfig(**BYTENET, num_heads=4)
+
+
+def test_self_attention_and_same_position_read_a_prompt_at_once(small_model):
+    model = small_model(cross_attention="same_position")
+    source, target = sentences([S, 5]), sentences([T, T], first=2)
+    memory, allowed = model.encode(source)
+    cache, heads = model.start(memory, T)
+    read = model.read(target, heads, allowed)
+    for t in range(T):
+        _, cache, _ = model.step(target[:, t : t + 1], cache, t, heads, allowed)
+    for (keys, values), (key, value) in zip(cache, read, strict=True):
+        np.testing.assert_allclose(keys, key, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(values, value, rtol=0, atol=1e-5)

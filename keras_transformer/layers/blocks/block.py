@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import keras
+from keras import ops
 
 from keras_transformer import positions
 from keras_transformer.checks import check_flag
@@ -13,6 +14,7 @@ from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.mixing import Mixing
 from keras_transformer.layers.multi_head import MultiHeadCrossAttention
+from keras_transformer.layers.same_position import PositionReader
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import given_options
 
@@ -195,12 +197,11 @@ class Block(ConfiguredLayer):
         )
 
     def _make_cross(self, name):
-        return MultiHeadCrossAttention(
-            self.config.block.memory_attention,
-            dtype=self.dtype_policy,
-            kernels=self.kernels,
-            name=name,
-        )
+        reader = self.config.block.memory_attention
+        kwargs = {"dtype": self.dtype_policy, "kernels": self.kernels, "name": name}
+        if not reader.attends:
+            return PositionReader(**kwargs)
+        return MultiHeadCrossAttention(reader, **kwargs)
 
     def _make_feed_forward(self, name):
         block = self.config.block
@@ -260,7 +261,9 @@ class Block(ConfiguredLayer):
             x, attention_mask, **options
         )
         if self.cross:
-            options = {"training": training, "memory_mask": memory_mask, **with_weights}
+            options = {"training": training, "memory_mask": memory_mask}
+            if self.config.block.memory_attention.attends:
+                options.update(with_weights)
             x, weights["cross_attention"] = self.residual("cross_attention")(
                 x, memory, memory_attention_mask, **options
             )
@@ -291,7 +294,10 @@ class Block(ConfiguredLayer):
         """
         x, heads = self.residual("self_attention").read(x)  # [B, T, D]
         if self.cross:
-            x, _ = self.residual("cross_attention").step(x, memory_heads, memory_attention_mask)
+            places = ops.arange(ops.shape(x)[1])
+            x, _ = self.residual("cross_attention").step(
+                x, memory_heads, memory_attention_mask, index=places
+            )
         return self._transform(x), heads
 
     def step(
@@ -327,6 +333,6 @@ class Block(ConfiguredLayer):
         )  # [B, N, D]
         if self.cross:
             x, weights = self.residual("cross_attention").step(
-                x, memory_heads, memory_attention_mask, return_attention_scores
+                x, memory_heads, memory_attention_mask, return_attention_scores, index=index
             )
         return CachedOutput(self._transform(x), cache, weights)  # [B, N, D]

@@ -8,7 +8,7 @@ from keras_transformer.layers.attending import ConfiguredLayer
 from keras_transformer.layers.blocks.block import Block
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.mixers.attention import CrossAttention
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
@@ -51,7 +51,7 @@ class DecoderBlock(DecoderCall, Block):
         position: Position | str | dict[str, Any] = "none",
         attention_position: Position | str | dict[str, Any] = "none",
         mixer: Mixer | str | dict[str, Any] = "self_attention",
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
@@ -82,7 +82,7 @@ class DecoderBlock(DecoderCall, Block):
         position: Position | str | dict[str, Any] = "none",
         attention_position: Position | str | dict[str, Any] = "none",
         mixer: Mixer | str | dict[str, Any] = "self_attention",
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
@@ -120,7 +120,7 @@ class Decoder(DecoderCall, Stack):
         attention_position: Position | str | dict[str, Any] = "none",
         attends_to_start: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",
@@ -155,7 +155,7 @@ class Decoder(DecoderCall, Stack):
         attention_position: Position | str | dict[str, Any] = "none",
         attends_to_start: bool | None = None,
         mixer: Mixer | str | dict[str, Any] = "self_attention",
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         dropout: float = 0.1,
         activation_dropout: float = 0.0,
         activation: str | Callable[..., Any] = "relu",

@@ -9,7 +9,13 @@ from keras_transformer.arguments import redeclared
 from keras_transformer.checks import check_count
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.feed_forwards import Network
-from keras_transformer.mixers import CrossAttention, check_given_once, has_option, short_options
+from keras_transformer.mixers import (
+    AttentionHeads,
+    CrossAttention,
+    check_given_once,
+    has_option,
+    short_options,
+)
 from keras_transformer.mixers.window import of_one_layer
 from keras_transformer.variants import Variant
 
@@ -94,6 +100,8 @@ def split_options(
 
 def _check_heads(config, given):
     """Raises `TypeError` if a block that attends is not given a number of heads."""
+    if not isinstance(config.block.attention, AttentionHeads):
+        return
     role = "mixer" if config.block.attention is config.mixer else "cross_attention"
     own = given.get(role)
     in_own = own.keys() if isinstance(own, dict) else ()

@@ -12,7 +12,7 @@ from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import OutputHead, VocabularyOptions
 from keras_transformer.feed_forwards.network import Network
-from keras_transformer.mixers.attention import CrossAttention
+from keras_transformer.mixers.memory import MemoryReader
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
 from keras_transformer.norms.norm import Norm
@@ -85,7 +85,7 @@ class SpeechTransformerOptions(TypedDict, total=False, closed=True):
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
     max_length: int
-    cross_attention: CrossAttention | str | dict[str, Any] | None
+    cross_attention: MemoryReader | str | dict[str, Any] | None
     vocab_size: int
     embedding_scale: float | None
     pad_id: int
@@ -155,7 +155,7 @@ class SpeechTransformerConfig(ModelConfig):
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
         max_length: int = 512,
-        cross_attention: CrossAttention | str | dict[str, Any] | None = None,
+        cross_attention: MemoryReader | str | dict[str, Any] | None = None,
         vocab_size: int = 37000,
         embedding_scale: float | None = None,
         pad_id: int = 0,
