@@ -41,7 +41,8 @@ MODES = "graph", "xla"
 LENGTHS = "32,64,128,256,512,1024,2048,4096"
 RESTRICTED = "restricted"
 MIXERS = (*Mixer.kinds(), RESTRICTED)
-KERNEL = "kernel_size"  # option of convolutions
+KERNEL = "width"  # option of convolutions, k
+ONCE = {"forward": 1, "training": 1}  # calls of each phase
 MOST_CALLS = 200  # in a repeat
 
 
@@ -87,8 +88,10 @@ def main(chosen, lengths, width, heads, window, batch, modes, device, cores, rep
         "machine": describe_machine(cores), "versions": versions(["tensorflow", "keras"]),
         "settings": options, "counts": {}, "times": [],
     }  # fmt: skip
+    gpu = device == "gpu"
+    clock = "processor" if cores == 1 and not gpu else "wall"
     orders = {
-        name: {"mixer": plain(mixer), "width": width}
+        name: {"mixer": plain(mixer), "width": width, "rows": batch, "clock": clock, "gpu": gpu}
         for name, mixer in mixers(chosen, heads, window).items()
     }
     try:
@@ -99,15 +102,17 @@ def main(chosen, lengths, width, heads, window, batch, modes, device, cores, rep
                 {**row, "formula": formula(row["positions"])}
                 for row in counted({**order, "lengths": lengths})
             ]
-        gpu = device == "gpu"
-        clock = "processor" if cores == 1 and not gpu else "wall"
-        for length in lengths:
-            for mode in modes:
-                own = {"rows": batch, "positions": length, "mode": mode, "clock": clock, "gpu": gpu}
-                print(f"{length} positions, {mode}", flush=True)
-                whole = {name: {**order, **own} for name, order in orders.items()}
-                report["times"] += measured(whole, cores, repeats, seconds)
-                write(report, output)
+        with contextlib.ExitStack() as stack:
+            workers = {
+                name: stack.enter_context(Worker(name, "table1_layer", order, cores, gpu=gpu))
+                for name, order in orders.items()
+            }
+            for length in lengths:
+                for mode in modes:
+                    print(f"{length} positions, {mode}", flush=True)
+                    case = {"positions": length, "mode": mode}
+                    report["times"] += measured(workers, case, repeats, seconds)
+                    write(report, output)
     except BenchmarkError as error:
         raise click.ClickException(str(error)) from error
     print(f"\n{tables(report)}")
@@ -136,41 +141,37 @@ def write(report, output):
 
 def counted(order):
     """Returns the counts of a mixer, a list with a row for each number of positions."""
-    with Worker("counts", "table1_layer", order, cores=1) as worker:
+    with Worker("counts", "table1_reach", order, cores=1) as worker:
         return worker.metadata["counts"]
 
 
-def measured(orders, cores, repeats, seconds):
+def measured(workers, case, repeats, seconds):
     """Returns rows with the times and the memory of mixers that run in turn.
 
     Args:
-        orders: Orders of `table1_layer.make`, by name.
-        cores: Number of processors.
+        workers: The `Worker`s by name.
+        case: A dictionary with the number of `positions` and the `mode`.
         repeats: Number of repeats.
         seconds: Approximate time of a phase in a repeat.
     """
-    rows, once = [], {"forward": 1, "training": 1}
-    with contextlib.ExitStack() as stack:
-        workers = {
-            name: stack.enter_context(Worker(name, "table1_layer", order, cores, gpu=order["gpu"]))
-            for name, order in orders.items()
-        }
-        running = {n: worker for n, worker in workers.items() if "memory" in worker.metadata}
-        steps = {}
-        for name, worker in running.items():
-            first = worker.run(once)["phase_seconds"]
-            steps[name] = {phase: _calls(seconds, first[phase]) for phase in first}
-        runs = interleave(running, steps, repeats, ())
-        for name, worker in workers.items():
-            row = {"mixer": name} | {key: orders[name][key] for key in ("positions", "mode")}
-            if name in running:
-                row["memory"] = worker.metadata["memory"]
-                times = [run["phase_seconds"] for run in runs[name]]
-                row["seconds"] = {phase: spread([t[phase] for t in times]) for phase in once}
-            else:
-                row["error"] = worker.metadata["error"]
-                print(f"  {name} is not measured: {row['error']}", flush=True)
-            rows.append(row)
+    first = {name: worker.run({**case, **ONCE}) for name, worker in workers.items()}
+    running = {name: workers[name] for name in workers if "error" not in first[name]}
+    steps = {
+        name: {**case, **{key: _calls(seconds, first[name]["phase_seconds"][key]) for key in ONCE}}
+        for name in running
+    }
+    runs = interleave(running, steps, repeats, ())
+    rows = []
+    for name, answer in first.items():
+        row = {"mixer": name, **case}
+        if name in running:
+            times = [run["phase_seconds"] for run in runs[name]]
+            row["memory"] = answer["memory"]
+            row["seconds"] = {key: spread([time[key] for time in times]) for key in ONCE}
+        else:
+            row["error"] = answer["error"]
+            print(f"  {name} is not measured: {row['error']}", flush=True)
+        rows.append(row)
     return rows
 
 

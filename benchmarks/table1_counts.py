@@ -38,8 +38,8 @@ class Counts:
     """Counts of one call of a function, whose loops run as in the call.
 
     Args:
-        call: Function of a tensor that returns a nest of tensors.
-        x: The tensor.
+        call: Function of a tensor, or of a nest of tensors, that returns a nest of tensors.
+        x: The tensor or the nest.
 
     Attributes:
         operations: Length of the longest chain of operations that compute, each of which needs the
@@ -59,7 +59,8 @@ class Counts:
             shapes = {tensor.name: tf.shape(tensor) for tensor in _of_unknown_shape(graph)}
             return result, counters, shapes
 
-        concrete = traced.get_concrete_function(tf.TensorSpec(x.shape, x.dtype))
+        specs = tf.nest.map_structure(lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), x)
+        concrete = traced.get_concrete_function(specs)
         graph, (_, counters, shapes) = concrete.graph, concrete(x)
         loops = {name: int(count) for name, count in counters.items()}
         shapes = {name: shape.numpy().tolist() for name, shape in shapes.items()}

@@ -1,7 +1,6 @@
-"""A layer that mixes positions, with its counts, its time and its memory, for `table1.py`."""
+"""Time and memory of a layer that mixes positions, for `table1.py`."""
 
 import contextlib
-import functools
 import pathlib
 import re
 import time
@@ -10,15 +9,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 from measurements import BenchmarkError
-from table1_counts import Counts, gradient_sizes, vanishes
 
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.layers import Mixing, MultiHeadSelfAttention
 from keras_transformer.mixers import Mixer
 
 PHASES = "forward", "training"
-SIGNIFICANT = 1e-3  # smallest gradient relative to the largest one that counts as significant
-MOST_LAYERS = 100_000
 CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
 PROCESS = pathlib.Path("/proc/self")
 
@@ -47,61 +43,6 @@ def phases(layer):
     return dict(zip(PHASES, (layer, training), strict=True))
 
 
-class Counted:
-    """The counts of a mixer at several numbers of positions, as `metadata`.
-
-    Args:
-        mixer: The `Mixer`.
-        lengths: Numbers of positions.
-        width: Number of features.
-    """
-
-    def __init__(self, mixer, lengths, width):
-        self._mixer, self._width = mixer, width
-        self._reach = functools.cache(self._measured_reach)
-        self.metadata = {"counts": [self._at(length) for length in lengths]}
-
-    def _at(self, length):
-        layer, x = layer_of(self._mixer), inputs(1, length, self._width)
-        layer(x)
-        counts = {name: vars(Counts(call, x)) for name, call in phases(layer).items()}
-        whole = not self._mixer.is_causal
-        last = self._reach(self._mixer, length, True)
-        layers = self._layers(length)
-        trips = max(1, counts["forward"]["trips"])
-        return {
-            "positions": length, **counts, "last": last,
-            "middle": self._reach(self._mixer, length, False) if whole else None,
-            "layers": layers, "path": layers and layers * trips,
-        }  # fmt: skip
-
-    def _measured_reach(self, mixer, length, causal):
-        """Returns how far the last position of a causal layer or the middle one reaches.
-
-        `reach` is a number of positions, and `distance` is that of the first of them.
-        """
-        layer = layer_of(mixer, causal)
-        position = length - 1 if causal else length // 2
-        sizes = gradient_sizes(layer, inputs(1, length, self._width), position)
-        significant = sizes >= SIGNIFICANT * sizes.max()
-        return {
-            "reach": int((sizes > 0).sum()), "distance": position - int(np.flatnonzero(sizes)[0]),
-            "significant": int(significant.sum()), "vanishes": vanishes(sizes),
-        }  # fmt: skip
-
-    def _layers(self, length):
-        """Returns the number of causal layers until the last position depends on the first one."""
-        distance = 0
-        for number in range(MOST_LAYERS):
-            last = self._reach(self._mixer.at(number), length, True)
-            distance += length if last["vanishes"] else last["distance"]
-            if distance >= length - 1:
-                return number + 1
-            if not distance:
-                return None
-        return None
-
-
 class Timed:
     """A causal layer in its two phases, as `tf.function`s, perhaps compiled with XLA.
 
@@ -113,8 +54,11 @@ class Timed:
         gpu: Whether it runs on a GPU, whose allocator then measures the memory.
 
     Attributes:
-        metadata: For each phase the `memory` of a call in bytes, or `None` if the system does not
-            measure it; or the `error` of the compiler.
+        memory: For each phase the memory of a call in bytes, or `None` if the system does not
+            measure it.
+
+    Raises:
+        tf.errors.OpError: If XLA cannot compile it.
     """
 
     def __init__(self, mixer, x, compiled, clock, gpu):
@@ -124,12 +68,7 @@ class Timed:
         self._calls = {
             name: tf.function(call, jit_compile=compiled) for name, call in phases(layer).items()
         }
-        try:
-            memory = {name: self._memory(call) for name, call in self._calls.items()}
-        except tf.errors.OpError as error:
-            self.metadata = {"error": str(error.message).splitlines()[0]}
-        else:
-            self.metadata = {"memory": memory}
+        self.memory = {name: self._memory(call) for name, call in self._calls.items()}
 
     def _memory(self, call):
         """Returns the peak memory of a call beyond what the process holds before it, in bytes.
@@ -150,8 +89,8 @@ class Timed:
             return _resident("VmHWM") - before
         return None
 
-    def run(self, steps):
-        """Runs each phase; returns its seconds.
+    def seconds(self, steps):
+        """Returns the seconds of a call of each phase.
 
         Args:
             steps: Number of calls, by phase.
@@ -163,7 +102,7 @@ class Timed:
                 result = call(self._x)
             _finish(result)
             seconds[name] = (self._clock() - begin) / steps[name]
-        return {"phase_seconds": seconds}
+        return seconds
 
 
 def _finish(result):
@@ -177,13 +116,43 @@ def _resident(name):
     return int(size) * 1024
 
 
+class Measured:
+    """A mixer in one process, as layers of several lengths, one at a time.
+
+    Its `run` takes a dictionary with the number of `positions`, the `mode` and the number of calls
+    of each phase.
+
+    Args:
+        order: A dictionary with the table of a `mixer`, the `width`, the number of `rows`, the
+            `clock` and whether to use a `gpu`.
+    """
+
+    def __init__(self, order):
+        self._order, self._mixer = order, Mixer.make(order["mixer"])
+        self._case = self._layer = None
+        self.metadata = {}
+
+    def run(self, request):
+        """Returns the `phase_seconds` and the `memory` of a case, or its `error`."""
+        case = request["positions"], request["mode"]
+        if case != self._case:
+            self._case, self._layer = case, None  # frees the previous layer before the next one
+            return_free_memory()
+            try:
+                self._layer = self._timed(*case)
+            except tf.errors.OpError as error:
+                return {"error": str(error.message).splitlines()[0]}
+        return {"phase_seconds": self._layer.seconds(request), "memory": self._layer.memory}
+
+    def _timed(self, positions, mode):
+        keras.utils.set_random_seed(1)
+        order = self._order
+        x = inputs(order["rows"], positions, order["width"])
+        return Timed(self._mixer, x, mode == "xla", order["clock"], order["gpu"])
+
+
 def make(order):
-    """Returns a `Counted`, or a `Timed` for an order with `mode`."""
-    keras.utils.set_random_seed(1)
-    mixer, width = Mixer.make(order["mixer"]), order["width"]
-    if "mode" not in order:
-        return Counted(mixer, order["lengths"], width)
+    """Returns the `Measured` mixer of an order."""
     if order["gpu"] and not tf.config.list_physical_devices("GPU"):
         raise BenchmarkError("`--device gpu` needs a GPU that TensorFlow finds.")
-    x = inputs(order["rows"], order["positions"], width)
-    return Timed(mixer, x, order["mode"] == "xla", order["clock"], order["gpu"])
+    return Measured(order)

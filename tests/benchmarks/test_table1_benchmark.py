@@ -9,16 +9,28 @@ import pytest
 import tensorflow as tf
 from support import run_benchmark
 
-from keras_transformer.mixers import GRU, LSTM, SSRU, Mixer, SelfAttention
+from keras_transformer.mixers import (
+    GRU,
+    LSTM,
+    SSRU,
+    DilatedConvolution,
+    GatedConvolution,
+    Mixer,
+    SelfAttention,
+)
 
 LENGTH, WIDTH, WINDOW = 11, 12, 3
-# For each kind: the earliest input position on which an output position depends, in a causal layer.
-FIRST = {
-    "self_attention": lambda position: 0,
-    "restricted": lambda position: max(0, position - WINDOW),
-    "lstm": lambda position: 0,
-    "gru": lambda position: 0,
-    "ssru": lambda position: 0,
+# Distance of the earliest input position that an output position depends on: in a causal layer, and
+# in a layer in both directions, where it is the same on both sides. `None`: there is no such layer.
+WHOLE = LENGTH
+DISTANCES = {
+    "self_attention": (WHOLE, WHOLE),
+    "restricted": (WINDOW, WINDOW),
+    "lstm": (WHOLE, WHOLE),
+    "gru": (WHOLE, WHOLE),
+    "ssru": (WHOLE, None),
+    "gated_convolution": (2, 1),  # three positions
+    "dilated_convolution": (2, 1),
 }
 
 
@@ -50,30 +62,34 @@ def is_own(kind):
     return kind.__module__.startswith("keras_transformer.")
 
 
-@pytest.mark.parametrize("name", FIRST)
+def reached(mixer, position, causal):
+    """Returns the input positions on which an output position of a random layer depends."""
+    from table1_counts import gradient_sizes
+    from table1_layer import inputs, layer_of
+
+    keras.utils.set_random_seed(1)
+    sizes = gradient_sizes(layer_of(mixer, causal), inputs(1, LENGTH, WIDTH), position)
+    return np.flatnonzero(sizes).tolist()
+
+
+@pytest.mark.parametrize("name", DISTANCES)
 def test_a_causal_layer_reaches_as_far_as_it_should(name):
-    from table1_counts import gradient_sizes
-    from table1_layer import inputs, layer_of
-
-    keras.utils.set_random_seed(1)
-    layer, x = layer_of(mixer_of(name)), inputs(1, LENGTH, WIDTH)
     for position in (0, 5, LENGTH - 1):
-        sizes = gradient_sizes(layer, x, position)
-        expected = [FIRST[name](position) <= n <= position for n in range(LENGTH)]
-        assert (sizes > 0).tolist() == expected
+        first = max(0, position - DISTANCES[name][0])
+        assert reached(mixer_of(name), position, True) == [*range(first, position + 1)]
 
 
-@pytest.mark.parametrize("name", [name for name in FIRST if not mixer_of(name).is_causal])
+@pytest.mark.parametrize("name", [name for name in DISTANCES if DISTANCES[name][1] is not None])
 def test_a_layer_in_both_directions_reaches_to_both_sides(name):
-    from table1_counts import gradient_sizes
-    from table1_layer import inputs, layer_of
+    middle, distance = LENGTH // 2, DISTANCES[name][1]
+    expected = [n for n in range(LENGTH) if abs(n - middle) <= distance]
+    assert reached(mixer_of(name), middle, False) == expected
 
-    keras.utils.set_random_seed(1)
-    middle = LENGTH // 2
-    layer, x = layer_of(mixer_of(name), causal=False), inputs(1, LENGTH, WIDTH)
-    sizes = gradient_sizes(layer, x, middle)
-    first = FIRST[name](middle)
-    assert (sizes > 0).tolist() == [first <= n <= 2 * middle - first for n in range(LENGTH)]
+
+def test_a_dilated_convolution_reads_positions_apart():
+    assert reached(DilatedConvolution(dilation=4), LENGTH - 1, True) == [2, 6, 10]
+    assert reached(DilatedConvolution(dilation=4), 5, False) == [1, 5, 9]
+    assert reached(GatedConvolution(width=4), LENGTH - 1, True) == [7, 8, 9, 10]
 
 
 @pytest.mark.parametrize(
@@ -83,23 +99,26 @@ def test_a_layer_in_both_directions_reaches_to_both_sides(name):
         ("restricted", 11, 4, 4),  # ceil(10 / 3)
         ("lstm", 11, 1, 11),
         ("ssru", 11, 1, 4),  # ceil(log2(11)) rounds of doubling
+        ("gated_convolution", 11, 5, 5),  # ceil(10 / 2)
+        ("dilated_convolution", 11, 3, 3),  # 2 + 4 + 8 positions
     ],
 )
 def test_layers_and_path_between_the_ends(name, length, layers, path):
-    from table1_layer import Counted
+    from table1_reach import Counted
 
     (row,) = Counted(mixer_of(name), [length], WIDTH).metadata["counts"]
     assert (row["layers"], row["path"]) == (layers, path)
-    assert row["last"]["distance"] == length - 1 - FIRST[name](length - 1)
+    assert row["last"]["distance"] == min(length - 1, DISTANCES[name][0])
     assert not row["last"]["vanishes"]
 
 
 @pytest.mark.parametrize("phase", ["forward", pytest.param("training", marks=pytest.mark.slow)])
 def test_sequential_operations_grow_as_in_table_1(phase):
     lengths = 4, 8, 16
-    attention = [counted(mixer_of("self_attention"), n, phase) for n in lengths]
-    assert len({counts.operations for counts in attention}) == 1
-    assert {counts.trips for counts in attention} == {0}
+    for mixer in (mixer_of("self_attention"), GatedConvolution()):
+        parallel = [counted(mixer, n, phase) for n in lengths]
+        assert len({counts.operations for counts in parallel}) == 1
+        assert {counts.trips for counts in parallel} == {0}
     for mixer in (LSTM(), GRU()):
         first, second, third = (counted(mixer, n, phase) for n in lengths)
         assert [counts.trips for counts in (first, second, third)] == [*lengths]
@@ -121,6 +140,10 @@ def test_multiplications_are_those_of_the_equations():
     for mixer, gates in ((LSTM(), 4), (GRU(), 3)):
         assert counted(mixer, n).multiplications == 2 * n * d * gates * d
         assert counted(mixer, n, "training").multiplications == 3 * 2 * n * d * gates * d
+    assert counted(GatedConvolution(width=5), n).multiplications == 5 * n * d * 2 * d
+    inner = d // 2
+    dilated = n * (d * inner + 3 * inner * inner + inner * d)
+    assert counted(DilatedConvolution(), n).multiplications == dilated
 
 
 def test_a_chain_goes_through_the_trips_of_a_loop():
