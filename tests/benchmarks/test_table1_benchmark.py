@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from support import run_benchmark
 
-from keras_transformer.mixers import (
+from keras_transformer.layers import (
     GRU,
     LSTM,
     SSRU,
