@@ -13,9 +13,10 @@ sequence. Counted or measured are
 - time of a forward pass and of forward and backward pass, as a `tf.function` and compiled by XLA.
   All mixers run in turn, each in a process of its own, and times are medians. With one core they
   are processor times, which other programs affect less;
-- memory: the largest resident size of the process during a call beyond its size before the call,
-  when the C library has returned free memory. Weights and inputs are there before; outputs,
-  activations and gradients count. On a GPU it is the peak of TensorFlow's allocator.
+- memory: the largest resident size of the process during a forward and backward pass, beyond that
+  with 2 positions, after the C library has returned free memory. It consists of outputs,
+  activations and gradients of activations, and a few MB of code. On a GPU it is the peak of
+  TensorFlow's allocator.
 
 Beside them are the formulas of Vaswani et al. (2017), Table 1.
 """
@@ -102,13 +103,13 @@ def main(chosen, lengths, width, heads, window, batch, modes, device, cores, rep
                 {**row, "formula": formula(row["positions"])}
                 for row in counted({**order, "lengths": lengths})
             ]
-        with contextlib.ExitStack() as stack:
-            workers = {
-                name: stack.enter_context(Worker(name, "table1_layer", order, cores, gpu=gpu))
-                for name, order in orders.items()
-            }
-            for length in lengths:
-                for mode in modes:
+        for mode in modes:
+            with contextlib.ExitStack() as stack:
+                workers = {
+                    name: stack.enter_context(Worker(name, "table1_layer", order, cores, gpu=gpu))
+                    for name, order in orders.items()
+                }
+                for length in sorted(lengths):
                     print(f"{length} positions, {mode}", flush=True)
                     case = {"positions": length, "mode": mode}
                     report["times"] += measured(workers, case, repeats, seconds)

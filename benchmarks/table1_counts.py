@@ -61,7 +61,9 @@ class Counts:
 
         specs = tf.nest.map_structure(lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), x)
         concrete = traced.get_concrete_function(specs)
-        graph, (_, counters, shapes) = concrete.graph, concrete(x)
+        graph, (_, counters, shapes) = concrete.graph, concrete.structured_outputs
+        if counters or shapes:  # otherwise the graph says it all
+            _, counters, shapes = concrete(x)
         loops = {name: int(count) for name, count in counters.items()}
         shapes = {name: shape.numpy().tolist() for name, shape in shapes.items()}
         self.trips = max(loops.values(), default=0)
@@ -206,16 +208,21 @@ def gradient_sizes(layer, x, position):
     """Returns the largest gradient that an output position has at each input position, `[T]`.
 
     Args:
-        layer: A function from `[1, T, D]` to `[1, T, D]`.
+        layer: A layer from `[1, T, D]` to `[1, T, D]`.
         x: `[1, T, D]`.
         position: Index of the output position.
     """
     weights = np.random.default_rng(2).standard_normal(x.shape[-1]).astype("float32")
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        value = tf.tensordot(layer(x)[0, position], weights, axes=1)
-    gradient = tape.gradient(value, x)
-    return tf.reduce_max(tf.abs(gradient), axis=(0, 2)).numpy()
+    layer.build(x.shape)
+
+    @tf.function
+    def sizes(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = tf.tensordot(layer(x)[0, position], weights, axes=1)
+        return tf.reduce_max(tf.abs(tape.gradient(value, x)), axis=(0, 2))
+
+    return sizes(x).numpy()
 
 
 def vanishes(sizes):

@@ -16,6 +16,7 @@ from keras_transformer.mixers import Mixer
 
 PHASES = "forward", "training"
 CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
+SHORT = 2  # positions of a layer whose memory is nearly that of the program and the weights
 PROCESS = pathlib.Path("/proc/self")
 
 
@@ -53,10 +54,6 @@ class Timed:
         clock: Clock of the times, `"processor"` or `"wall"`.
         gpu: Whether it runs on a GPU, whose allocator then measures the memory.
 
-    Attributes:
-        memory: For each phase the memory of a call in bytes, or `None` if the system does not
-            measure it.
-
     Raises:
         tf.errors.OpError: If XLA cannot compile it.
     """
@@ -68,25 +65,23 @@ class Timed:
         self._calls = {
             name: tf.function(call, jit_compile=compiled) for name, call in phases(layer).items()
         }
-        self.memory = {name: self._memory(call) for name, call in self._calls.items()}
+        for call in self._calls.values():
+            _finish(call(x))  # traces and compiles
 
-    def _memory(self, call):
-        """Returns the peak memory of a call beyond what the process holds before it, in bytes.
+    def peak(self):
+        """Returns the peak memory of the process during a forward and backward pass, in bytes.
 
-        The first call, which traces and compiles, is not counted.
+        On a GPU it is that of TensorFlow's allocator. `None`: the system does not measure it.
         """
-        _finish(call(self._x))
         if self._gpu:
             tf.config.experimental.reset_memory_stats("GPU:0")
-            before = tf.config.experimental.get_memory_info("GPU:0")["current"]
-            _finish(call(self._x))
-            return tf.config.experimental.get_memory_info("GPU:0")["peak"] - before
+            _finish(self._calls["training"](self._x))
+            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
         return_free_memory()
         with contextlib.suppress(OSError):
             (PROCESS / "clear_refs").write_text("5")  # resets the peak
-            before = _resident("VmRSS")
-            _finish(call(self._x))
-            return _resident("VmHWM") - before
+            _finish(self._calls["training"](self._x))
+            return _resident("VmHWM")
         return None
 
     def seconds(self, steps):
@@ -120,7 +115,8 @@ class Measured:
     """A mixer in one process, as layers of several lengths, one at a time.
 
     Its `run` takes a dictionary with the number of `positions`, the `mode` and the number of calls
-    of each phase.
+    of each phase. A process has one mode, and its lengths increase: TensorFlow's allocator keeps
+    what it has freed, so memory is the peak beyond that of a layer of `SHORT` positions.
 
     Args:
         order: A dictionary with the table of a `mixer`, the `width`, the number of `rows`, the
@@ -129,7 +125,7 @@ class Measured:
 
     def __init__(self, order):
         self._order, self._mixer = order, Mixer.make(order["mixer"])
-        self._case = self._layer = None
+        self._case = self._layer = self._short = self._memory = None
         self.metadata = {}
 
     def run(self, request):
@@ -139,10 +135,14 @@ class Measured:
             self._case, self._layer = case, None  # frees the previous layer before the next one
             return_free_memory()
             try:
+                if self._short is None:
+                    self._short = self._timed(SHORT, case[1]).peak()
                 self._layer = self._timed(*case)
             except tf.errors.OpError as error:
                 return {"error": str(error.message).splitlines()[0]}
-        return {"phase_seconds": self._layer.seconds(request), "memory": self._layer.memory}
+            peak = self._layer.peak()
+            self._memory = None if peak is None else peak - self._short
+        return {"phase_seconds": self._layer.seconds(request), "memory": self._memory}
 
     def _timed(self, positions, mode):
         keras.utils.set_random_seed(1)

@@ -31,7 +31,8 @@ def tables(report):
             own = [row for row in report["times"] if row["mode"] == mode]
             place = f"{title}, {MODES[mode]}"
             parts.append((f"Milliseconds, {place}", _grid(own, lengths, _milliseconds(phase))))
-            parts.append((f"MB, {place}", _grid(own, lengths, _megabytes(phase))))
+            if phase == "training":
+                parts.append((f"MB, {place}", _grid(own, lengths, _megabytes)))
     crossings = [f"- {line}" for line in crossover_lines(report)]
     texts = [f"{title}:\n\n{table}" for title, table in parts]
     return "\n\n".join([*texts, "\n".join(crossings)])
@@ -104,12 +105,8 @@ def _milliseconds(phase):
     return cell
 
 
-def _megabytes(phase):
-    def cell(row):
-        memory = row.get("memory", {}).get(phase)
-        return "" if memory is None else f"{memory / 1e6:,.{1 if memory < 1e8 else 0}f}"
-
-    return cell
+def _megabytes(row):
+    return "" if row.get("memory") is None else f"{row['memory'] / 1e6:,.0f}"
 
 
 def crossovers(report, mode, phase):

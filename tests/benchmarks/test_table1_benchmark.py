@@ -92,6 +92,17 @@ def test_a_dilated_convolution_reads_positions_apart():
     assert reached(GatedConvolution(width=4), LENGTH - 1, True) == [7, 8, 9, 10]
 
 
+def test_a_path_is_logarithmic_while_the_dilation_grows():
+    from table1_reach import Counted
+
+    def layers(mixer, lengths):
+        return [row["layers"] for row in Counted(mixer, lengths, 4).metadata["counts"]]
+
+    # L blocks of width 3 reach 2 (2^L - 1) positions back.
+    assert layers(DilatedConvolution(max_dilation=64), [15, 16, 31, 32]) == [3, 4, 4, 5]
+    assert layers(DilatedConvolution(max_dilation=1), [15]) == [7]
+
+
 @pytest.mark.parametrize(
     ("name", "length", "layers", "path"),
     [
@@ -210,7 +221,7 @@ def test_a_vanishing_gradient_is_not_the_end_of_a_layer():
 def report_of(times):
     """Returns a report with the milliseconds of mixers at 2, 4, 8 and 16 positions."""
     rows = [
-        {"mixer": name, "mode": "graph", "positions": n, "memory": {"training": 1, "forward": 1},
+        {"mixer": name, "mode": "graph", "positions": n, "memory": 1,
          "seconds": {phase: {"median": value / 1e3} for phase in ("forward", "training")}}
         for name, values in times.items()
         for n, value in zip((2, 4, 8, 16), values, strict=True)
