@@ -17,7 +17,8 @@ def captions(tmp_path, monkeypatch):
     (tmp_path / "multi30k").mkdir()
     rng = np.random.default_rng(0)
     for name in NAMES:
-        rows = [rng.permutation(list("abcdefgh"))[: rng.integers(2, 8)] for _ in range(40)]
+        words = ["".join(rng.permutation(list("abcdefgh"))[:4]) for _ in range(50)]
+        rows = [rng.permutation(words)[: rng.integers(2, 8)] for _ in range(40)]
         for side, order in (("en", 1), ("de", -1)):
             text = "".join(" ".join(row[::order]) + "\n" for row in rows)
             (tmp_path / "multi30k" / f"{name}.lc.norm.tok.{side}").write_text(text)
