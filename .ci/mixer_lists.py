@@ -38,17 +38,23 @@ def table_lines() -> list[str]:
     return [f'| `"{name}"` | `{kind.__name__}` | {kind.about} |' for name, kind in kinds]
 
 
-# The files, the form of the lines to replace, and their replacement.
+# The files, the place where the list begins, the form of its lines, and their replacement.
 LISTS = {
     "keras_transformer/layers/__init__.pyi": (
-        r"from \.\.mixers\.\w+ import \w+ as \w+",
+        "(?<=# Written by `make stubs`.\n)",
+        r"from \.\.mixers\.\w+ import \w+ as \w+\n",
         stub_lines,
     ),
     "docs/api/layers.md": (
-        r"::: keras_transformer\.mixers\.(?!mixer\.|attention\.)[\w.]+",
+        r"(?=::: keras_transformer\.mixers\.self_attention\.SelfAttention\n)",
+        r"::: keras_transformer\.mixers\.[\w.]+\n",
         reference_lines,
     ),
-    "docs/layers.md": (r'\| `"\w+"` \| `\w+` \| .*', table_lines),
+    "docs/layers.md": (
+        r'(?=\| `"self_attention"` \| )',
+        r'\| `"\w+"` \| `\w+` \| .*\n',
+        table_lines,
+    ),
 }
 
 
@@ -58,9 +64,9 @@ def written(name: str) -> str:
     Args:
         name: One of `LISTS`.
     """
-    pattern, lines = LISTS[name]
+    place, pattern, lines = LISTS[name]
     text = (ROOT / name).read_text("utf-8")
-    found = re.search(rf"(^{pattern}\n)+", text, re.MULTILINE)
+    found = re.search(f"{place}({pattern})+", text)
     if found is None:
         raise SystemExit(f"{name} has no list of mixers.")
     return text[: found.start()] + "".join(f"{line}\n" for line in lines()) + text[found.end() :]
