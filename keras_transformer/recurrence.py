@@ -50,6 +50,17 @@ def recurrence(
     return outputs(x, kernel, bias)
 
 
+def recurrent_states(
+    cell: Any, x: Tensor, kernel: Tensor, bias: Tensor, real: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """Returns the states of a cell at all positions, tensors `[T, B, U]`, without a gradient.
+
+    Args:
+        cell, x, kernel, bias, real: See `recurrence`.
+    """
+    return _forward(cell, x, kernel, bias, () if real is None else (real,), reverse=False)[0]
+
+
 def product(x: Tensor, kernel: Tensor) -> Tensor:
     """Returns `x @ kernel` `[B, G]` in the dtype of `x`, computed in that of the kernel."""
     return ops.cast(ops.matmul(ops.cast(x, kernel.dtype), kernel), x.dtype)
@@ -64,7 +75,7 @@ def _forward(cell, x, kernel, bias, masks, reverse):
         return state, (*state, *kept)
 
     zero = ops.zeros((ops.shape(x)[1], kernel.shape[0]), x.dtype)
-    results = _scan(step, (zero,) * cell.count, (x, *masks), reverse)
+    results = scan(step, (zero,) * cell.count, (x, *masks), reverse)
     return results[: cell.count], results[cell.count :]
 
 
@@ -85,7 +96,7 @@ def _backward(cell, upstream, before, kept, kernel, masks, reverse):
 
     zero = ops.zeros_like(upstream[0])
     positions = (upstream, *masks, *before, *kept)
-    gradients = _scan(step, (zero,) * cell.count, positions, not reverse)
+    gradients = scan(step, (zero,) * cell.count, positions, not reverse)
     return gradients[0], gradients[-1]
 
 
@@ -101,7 +112,7 @@ def _moved(states, reverse):
     return ops.concatenate([states[1:], zero] if reverse else [zero, states[:-1]], axis=0)
 
 
-def _scan(step, state, positions, reverse):
+def scan(step: Any, state: tuple, positions: tuple, reverse: bool = False) -> tuple[Tensor, ...]:
     """Returns the outputs of `step` at all positions, a tuple of `[T, ...]`.
 
     Args:

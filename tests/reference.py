@@ -306,7 +306,7 @@ def lstm(weights, x, real, causal):
 
     def step(name, x, state):
         (h, c), units = state, len(state[0])
-        gates = x @ weights[f"{name}_input/kernel"] + h @ weights[f"{name}_recurrent"]
+        gates = x @ weights[f"{name}_input/kernel"] + h @ weights[f"{name}_recurrent_kernel"]
         i, f, g, o = (gates + weights[f"{name}_bias"]).reshape(4, units)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         return sigmoid(o) * np.tanh(c), c
@@ -320,7 +320,7 @@ def gru(weights, x, real, causal):
     def step(name, x, state):
         (h,), units = state, len(state[0])
         of_input = x @ weights[f"{name}_input/kernel"] + weights[f"{name}_input/bias"]
-        of_state = h @ weights[f"{name}_recurrent"] + weights[f"{name}_bias"]
+        of_state = h @ weights[f"{name}_recurrent_kernel"] + weights[f"{name}_bias"]
         x_z, x_r, x_n = of_input.reshape(3, units)
         h_z, h_r, h_n = of_state.reshape(3, units)
         z = sigmoid(x_z + h_z)
@@ -333,7 +333,7 @@ def both_directions(weights, x, real, causal, step, count):
     """Runs a recurrence over the `real` positions [B, T] of each row, forwards and backwards."""
     outputs = []
     for name in ("forward",) if causal else ("forward", "backward"):
-        units = weights[f"{name}_recurrent"].shape[0]
+        units = weights[f"{name}_recurrent_kernel"].shape[0]
         out = np.zeros((*x.shape[:2], units))
         for b in range(x.shape[0]):
             state = (np.zeros(units),) * count

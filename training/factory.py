@@ -195,7 +195,7 @@ def make_optimizer(settings, schedule, variables, factors=None) -> keras.optimiz
         return adam(schedule, **options)
     optimizer = adamw(schedule, weight_decay=settings.weight_decay, **options)
     optimizer.exclude_from_weight_decay(
-        [v for v in variables if v.name not in ("kernel", *ADAPTERS)]
+        [v for v in variables if not v.name.endswith(("kernel", *ADAPTERS))]
     )
     return optimizer
 

@@ -101,11 +101,6 @@ class ModelConfig:
                 "`mixer` of the encoder must read both directions. "
                 f"Received: mixer={encoder.mixer!r}."
             )
-        if encoder is None and self.decoder.has_state:
-            raise ValueError(
-                "`mixer` of the decoder must be self-attention without an encoder. "
-                f"Received: mixer={self.decoder.mixer!r}."
-            )
         for part in (self.input, self.head):
             part.check_with(self)
 

@@ -14,7 +14,7 @@ from keras_transformer.tensors import Tensor
 class DecoderOnlyState(typing.NamedTuple):
     """The state between two steps of a `DecoderOnly`."""
 
-    cache: tuple  # key and value heads of every block, see `Stack.empty_cache`
+    cache: tuple  # of every block, see `Stack.empty_cache`
     ancestors: Ancestors
     prompt: tf.Tensor  # [B, S], the inputs of `begin`
 
@@ -52,7 +52,8 @@ class DecoderOnly(ModelPredictor):
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         batch = tf.shape(prompt)[0]
         cache = self.model.decoder.empty_cache(batch, length, width)
-        return DecoderOnlyState(cache, Ancestors.none_yet(batch, length, width), prompt)
+        ancestors = Ancestors.none_yet(batch, length, self.places(width))
+        return DecoderOnlyState(cache, ancestors, prompt)
 
     def prompts(self, inputs: Any) -> Tensor:  # noqa: D102
         return tf.convert_to_tensor(inputs, tf.int32)
@@ -63,8 +64,8 @@ class DecoderOnly(ModelPredictor):
     def lengths(self, inputs: Any) -> Tensor:  # noqa: D102
         return tf.ones_like(self.beginning_lengths(inputs))  # the end; the output has the prompt
 
-    def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
-        return self.model.read(tokens)
+    def read(self, state: Any, tokens: Tensor, count: Tensor) -> Any:  # noqa: D102
+        return self.model.read(tokens, count)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
-from keras_transformer.decoding.predictor import NEVER, Step, pick
+from keras_transformer.decoding.predictor import NEVER, Step
 from keras_transformer.decoding.prompts import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
@@ -37,10 +37,6 @@ class EncoderDecoder(ModelPredictor):
         output: Function from hidden states `[B, N, D]` to logits, see `Transformer.step`. `None`:
             the model's own logits, with the model's `banned_ids` excluded.
 
-    Attributes:
-        moves_cache: `True` if reordering hypotheses moves the content of the cache, namely the
-            states of a mixer. Keys and values of attention do not move, see `Ancestors`.
-
     Raises:
         TypeError: If `model` does not have both an encoder and a decoder.
         ValueError: If the layer or the head of `alignment` does not exist.
@@ -55,8 +51,6 @@ class EncoderDecoder(ModelPredictor):
         super().__init__(model)
         check_alignment(alignment, model.config)
         self.alignment = alignment
-        self.moves_cache = model.config.decoder.has_state
-        self.grows = not self.moves_cache
         self.output = output
         self.input = model.parts.input
         if self.vocabulary.rules.has_languages and output is not None:
@@ -77,8 +71,7 @@ class EncoderDecoder(ModelPredictor):
         source = self._source(inputs)
         memory, memory_attention_mask = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
-        places = 1 if self.moves_cache else width
-        ancestors = Ancestors.none_yet(tf.shape(source)[0], length, places)
+        ancestors = Ancestors.none_yet(tf.shape(source)[0], length, self.places(width))
         first = source[:, 0] if self.vocabulary.rules.has_languages else ()
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
         return EncoderDecoderState(
@@ -116,7 +109,7 @@ class EncoderDecoder(ModelPredictor):
         logits = tf.cast(tf.squeeze(logits, 1), tf.float32)
         return tf.exp(logits[:, token] - tf.reduce_logsumexp(logits, axis=1))
 
-    def read(self, state: Any, tokens: Tensor) -> Any:  # noqa: D102
+    def read(self, state: Any, tokens: Tensor, count: Tensor) -> Any:  # noqa: D102
         return self.model.read(tokens, state.memory_heads, state.memory_attention_mask)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
@@ -142,11 +135,6 @@ class EncoderDecoder(ModelPredictor):
         inputs = None if isinstance(state.prompt, tuple) else Prompted(None, state.prompt)
         beginning = Beginning.of(self.vocabulary, inputs)
         return Step(beginning.forced(logits, index, self.vocabulary), state, weights)
-
-    def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
-        if self.moves_cache:  # one state of fixed size for each hypothesis
-            return state._replace(cache=pick(state.cache, parents))
-        return super().follow(state, parents)
 
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         source, positions = self._source(inputs), tf.range(tf.shape(tokens)[1])

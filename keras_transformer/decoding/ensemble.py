@@ -89,9 +89,9 @@ class Ensemble(Predictor):
             return None
         return tf.add_n(probabilities) / len(probabilities)
 
-    def read(self, state: Any, tokens: Tensor) -> tuple[Any, ...]:  # noqa: D102
+    def read(self, state: Any, tokens: Tensor, count: Tensor) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
-            member.read(of_member, tokens)
+            member.read(of_member, tokens, count)
             for member, of_member in zip(self.members, state, strict=True)
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import require_tensorflow
-from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens
+from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens, pick
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
 
@@ -80,6 +80,8 @@ class ModelPredictor(Predictor):
     Attributes:
         stacks: The stacks that the model must have, see `stacks_of`.
         example: Name of a class of models with these stacks.
+        moves_cache: `True` if reordering hypotheses moves the content of the cache, namely the
+            states of a mixer such as an SSRU. Keys and values do not move, see `Ancestors`.
     """
 
     stacks = ()
@@ -98,6 +100,12 @@ class ModelPredictor(Predictor):
         super().__init__(Vocabulary.of(model.config), model.config.max_length)
         self.model = model
         self.log_sum_exp = model.kernels.log_sum_exp
+        self.moves_cache = model.config.decoder.has_state
+        self.grows = not self.moves_cache
+
+    def places(self, width: int) -> int:
+        """Returns the number of hypotheses that `Ancestors` distinguish; 1 if the cache moves."""
+        return 1 if self.moves_cache else width
 
     def lengths(self, inputs: Any) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)
@@ -112,6 +120,8 @@ class ModelPredictor(Predictor):
         return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
 
     def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
+        if self.moves_cache:  # one state of fixed size for each hypothesis
+            return state._replace(cache=pick(state.cache, parents))
         return state._replace(ancestors=super().follow(state.ancestors, parents))
 
 

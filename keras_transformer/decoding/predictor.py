@@ -248,7 +248,7 @@ class Predictor(abc.ABC):
         """
         return None
 
-    def read(self, state: Any, tokens: Tensor) -> Any:
+    def read(self, state: Any, tokens: Tensor, count: Tensor) -> Any:
         """Returns what the state must hold after steps with given tokens, computed in one pass.
 
         A predictor needs it if `prompts` returns tokens.
@@ -256,6 +256,8 @@ class Predictor(abc.ABC):
         Args:
             state: From `begin`.
             tokens: Token ids `[B, T]`, int32: `bos_id` and the beginning of a prompt.
+            count: Number of the next position, an int32 scalar of at most T: the tokens from there
+                on are padding.
 
         Returns:
             A nest of tensors for `recall`.

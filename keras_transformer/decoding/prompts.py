@@ -134,7 +134,7 @@ class Prompts(typing.NamedTuple):
             state: The result of its `begin`.
         """
         last = tf.gather(self.through, self.count, axis=1)  # [B]
-        reading = predictor.read(state, _inputs(self.through, self.count))
+        reading = predictor.read(state, _inputs(self.through, self.count), self.count)
         return ReadPrompts(self.count, last, self.tokens, reading)
 
 

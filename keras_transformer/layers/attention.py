@@ -104,11 +104,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         attend = self.attend_with_weights if return_attention_scores else self.attend
         return self._attend(attend, heads, places, join_masks(attention_mask, mask), training, real)
 
-    def read(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def read(self, x: Tensor, count: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the output of a call without dropout, and the key and value heads.
 
         Args:
             x: `[B, T, D]`, the first T positions.
+            count: Number of positions that later ones may attend to; ignored, because a search
+                writes its own heads over the others.
 
         Returns:
             The output `[B, T, D]`, and two tensors `[B, G, T, K]`, which `step` would cache.

@@ -140,6 +140,38 @@ class Mixing(AttendingLayer):
         """Returns the state unchanged, as it has no maximum length."""
         return cache
 
+    def read(self, x: Tensor, count: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Returns the output of a call, and the state after its positions.
+
+        Args:
+            x: `[B, T, D]`, the first T positions.
+            count: Number of positions that change the state, a scalar integer. `None`: all.
+
+        Returns:
+            The output `[B, T, D]`, and tensors `[B, 1, ...]`, the state that `step` would return.
+        """
+        if count is None:
+            return self.mixer.read(self, x)
+        real = ops.arange(ops.shape(x)[1], dtype="int32") < count  # [T]
+        return self.mixer.read(self, x, ops.reshape(real, (1, -1, 1)))
+
+    def recalled_cache(
+        self, cache: tuple[Tensor, ...], state: tuple[Tensor, ...], unread: Tensor, width: int
+    ) -> tuple[Tensor, ...]:
+        """Returns the state that `read` has computed, for all hypotheses.
+
+        Args:
+            cache: The state so far.
+            state: The state from `read`, tensors `[B, 1, ...]`.
+            unread: Whether no `step` has followed the positions that were read; scalar boolean.
+                Otherwise the state does not change.
+            width: Number of hypotheses per sentence; ignored, as `cache` has it.
+        """
+        return tuple(
+            ops.where(unread, ops.broadcast_to(new, ops.shape(old)), old)
+            for new, old in zip(state, cache, strict=True)
+        )
+
     def step(
         self, x: Tensor, cache: Any, index: Tensor, attention_mask: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:

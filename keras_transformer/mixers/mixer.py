@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from keras_transformer.lazy_keras import keras
+from keras_transformer.lazy_keras import keras, ops
 from keras_transformer.tensors import Tensor
 from keras_transformer.variants import Variant
 
@@ -78,6 +78,41 @@ class Mixer(Variant):
             width: Number of input features.
         """
         raise NotImplementedError
+
+    def read(
+        self, layer: keras.Layer, x: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Returns the output of a causal layer, and the state after the last real position.
+
+        By default this calls `step` for one position after the other.
+
+        Args:
+            layer, x: See `call`.
+            real: Boolean `[B, T, 1]` or `[1, T, 1]`, `False` for padding after a text; `None`: no
+                padding.
+
+        Returns:
+            `[B, T, D]`, and the state, tensors `[B, 1, ...]`.
+        """
+        from keras_transformer.recurrence import scan
+
+        batch, length = ops.shape(x)[:2]
+        state = layer.empty_cache(batch, length)
+        reads = ops.ones((1, length, 1), "bool") if real is None else real
+
+        def position(before, here):
+            x, index, reads = here
+            out, after = self.step(layer, ops.expand_dims(x, 1), before, index)
+            kept = tuple(
+                ops.where(ops.reshape(reads, (-1, *[1] * (len(new.shape) - 1))), new, old)
+                for new, old in zip(after, before, strict=True)
+            )
+            return kept, (out, *kept)
+
+        places = ops.arange(length, dtype="int32")
+        by_position = (ops.swapaxes(x, 0, 1), places, ops.swapaxes(reads, 0, 1))
+        outputs, *states = scan(position, state, by_position)  # [T, B, 1, ...] each
+        return ops.swapaxes(ops.squeeze(outputs, 2), 0, 1), tuple(tensor[-1] for tensor in states)
 
     def step(
         self, layer: keras.Layer, x: Tensor, state: tuple[Tensor, ...], index: Tensor

@@ -69,7 +69,7 @@ class Recurrent(Mixer):
         for name, units in self._directions(layer, width):
             size = self.gates * units
             layer.add_dense(f"{name}_input", size, width, bias=self.has_input_bias)
-            layer.add_matrix(f"{name}_recurrent", (units, size), "orthogonal")
+            layer.add_matrix(f"{name}_recurrent_kernel", (units, size), "orthogonal")
             layer.add_matrix(f"{name}_bias", (size,), self.first_bias)
 
     def call(self, layer: keras.Layer, x: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: D102
@@ -83,6 +83,17 @@ class Recurrent(Mixer):
         ]
         joined = outputs[0] if len(outputs) == 1 else ops.concatenate(outputs, axis=-1)
         return ops.cast(ops.transpose(joined, (1, 0, 2)), layer.compute_dtype)
+
+    def read(  # noqa: D102
+        self, layer: keras.Layer, x: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        from keras_transformer.recurrence import recurrent_states
+
+        x = ops.transpose(x, (1, 0, 2))  # [T, B, D]
+        real = None if real is None else ops.transpose(real, (1, 0, 2))  # [T, B or 1, 1]
+        states = recurrent_states(self, *_weighted(layer, "forward", x), real)  # [T, B, U] each
+        outputs = ops.cast(ops.transpose(states[0], (1, 0, 2)), layer.compute_dtype)
+        return outputs, tuple(ops.expand_dims(state[-1], 1) for state in states)
 
     def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:  # noqa: D102
         return ((self.output_width(width),),) * self.count
@@ -115,6 +126,6 @@ def _weighted(layer, direction, x):
     length, batch, width = ops.shape(x)
     flat = layer.project(dense, ops.reshape(x, (-1, width)))  # [T * B, G]
     projected = ops.reshape(ops.cast(flat, layer.state_dtype), (length, batch, flat.shape[-1]))
-    kernel = ops.convert_to_tensor(getattr(layer, f"{direction}_recurrent"))
+    kernel = ops.convert_to_tensor(getattr(layer, f"{direction}_recurrent_kernel"))
     bias = ops.convert_to_tensor(getattr(layer, f"{direction}_bias"))
     return projected, ops.cast(kernel, layer.compute_dtype), ops.cast(bias, layer.state_dtype)

@@ -39,12 +39,13 @@ class SSRU(Mixer):
         layer.add_dense("forget", width, width)
 
     def call(self, layer: keras.Layer, x: Tensor, real: Tensor | None = None) -> Tensor:  # noqa: D102
-        from keras_transformer.scan import linear_recurrence
+        return _output(layer, _states(layer, x, real))
 
-        keep, add = _gates(layer, x)  # [B, T, D] twice
-        if real is not None:  # padding does not change the state
-            keep, add = ops.where(real, keep, 1.0), ops.where(real, add, 0.0)
-        return _output(layer, linear_recurrence(keep, add))
+    def read(  # noqa: D102
+        self, layer: keras.Layer, x: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        states = _states(layer, x, real)  # [B, T, D]
+        return _output(layer, states), (states[:, -1:],)
 
     def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:  # noqa: D102
         return ((width,),)
@@ -55,6 +56,16 @@ class SSRU(Mixer):
         keep, add = _gates(layer, x)  # [B, N, D] twice
         states = keep * state[0] + add  # [B, N, D]
         return _output(layer, states), (states,)
+
+
+def _states(layer, x, real):
+    """Returns the states of all positions, `[B, T, D]`."""
+    from keras_transformer.scan import linear_recurrence
+
+    keep, add = _gates(layer, x)  # [B, T, D] twice
+    if real is not None:  # padding does not change the state
+        keep, add = ops.where(real, keep, 1.0), ops.where(real, add, 0.0)
+    return linear_recurrence(keep, add)
 
 
 def _gates(layer, x):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from click.testing import CliRunner
+from marks import long
 from phrases import bpe_tokenizer
 from searching import by_beam, by_greedy
-from support import randomise
+from support import randomise, with_effect
 
 from keras_transformer import Beam, LanguageModel
 from keras_transformer.cli.main import cli
@@ -56,10 +57,16 @@ def sizes(tokenizer):
 
 
 @pytest.fixture(
-    scope="module", params=["all", pytest.param("none", marks=[pytest.mark.slow, pytest.mark.long])]
+    scope="module",
+    params=[
+        pytest.param({"tie": "all"}, id="tied"),
+        long({"tie": "none"}, id="untied"),
+        long({"mixer": "lstm"}, id="lstm"),
+    ],
 )
 def generator(request, tokenizer):
-    config = LanguageModelConfig(**{**sizes(tokenizer), "num_layers": 2}, tie=request.param)
+    options = {**sizes(tokenizer), "num_layers": 2, **request.param}
+    config = LanguageModelConfig(**with_effect(LanguageModelConfig, **options))
     return TextGenerator(randomise(LanguageModel(config)), tokenizer)
 
 

@@ -12,6 +12,7 @@ from support import B, D, F, T, normal, random_mask, randomise, small_config, to
 from keras_transformer import DecoderBlock, Encoder, EncoderBlock, Transformer
 from keras_transformer.config import StackConfig
 from keras_transformer.layers import GRU, LSTM, DilatedConvolution, GatedConvolution, Mixing
+from keras_transformer.mixers import Mixer
 from keras_transformer.recurrence import recurrence
 
 SAME = {"rtol": 0, "atol": 1e-5}
@@ -116,7 +117,7 @@ def test_a_layer_of_keras_with_the_same_weights(kind):
     bias = weights["forward_bias"]
     if kind == "gru":
         bias = np.stack([weights["forward_input/bias"], bias])
-    theirs.set_weights([weights["forward_input/kernel"], weights["forward_recurrent"], bias])
+    theirs.set_weights([weights["forward_input/kernel"], weights["forward_recurrent_kernel"], bias])
     np.testing.assert_allclose(layer(x), theirs(x), **SAME)
 
 
@@ -165,7 +166,7 @@ def test_an_encoder_and_a_decoder_with_the_mixer(kind):
 def test_one_half_of_the_features_for_each_direction(kind):
     layer = built(kind, False)
     units = {name: array.shape[0] for name, array in weights_of(layer).items() if "recurr" in name}
-    assert units == {"forward_recurrent": D - D // 2, "backward_recurrent": D // 2}
+    assert units == {"forward_recurrent_kernel": D - D // 2, "backward_recurrent_kernel": D // 2}
 
 
 @pytest.mark.parametrize("jit", [False, slow(True)])
@@ -234,3 +235,21 @@ def test_heads_are_left_out_without_attention():
             make()
     with pytest.raises(TypeError, match="`d_ff` must be an integer. Received: d_ff=None"):
         EncoderBlock(mixer="gru")
+
+
+@pytest.mark.parametrize("kind", MIXERS)
+@pytest.mark.parametrize("is_default", [False, True], ids=["own", "by steps"])
+def test_reading_gives_the_outputs_and_the_state_of_steps(kind, is_default):
+    layer, x, count = built(kind, True), normal(B, T, D), 4
+    state = layer.empty_cache(B, T)
+    for t in range(count):
+        _, state = layer.step(ops.expand_dims(x[:, t], 1), state, t)
+    read = Mixer.read if is_default else type(layer.mixer).read
+    real = ops.reshape(ops.arange(T) < count, (1, -1, 1))
+    outputs, found = read(layer.mixer, layer, ops.convert_to_tensor(x), real)
+    np.testing.assert_allclose(outputs[:, :count], layer(x)[:, :count], **SAME)
+    for one, other in zip(found, state, strict=True):
+        np.testing.assert_allclose(one, other, **SAME)
+    assert not is_default or ops.shape(outputs) == (B, T, D)
+    none_read = layer.recalled_cache(state, layer.read(x, 0)[1], True, 1)
+    assert not any(np.any(tensor) for tensor in none_read)

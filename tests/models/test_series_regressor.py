@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 from marks import slow_except
+from mixer_rows import MIXERS
 from support import normal, randomise, to_numpy, weights_of, with_effect
 
 from keras_transformer.layers import SeriesEmbedding
@@ -61,29 +62,14 @@ def test_the_transformer_equals_the_reference():
     np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
 
 
-def lstm_reference(weights, x):
-    """Hochreiter and Schmidhuber (1997) with a forget gate, one step at a time."""
-    sigmoid = lambda z: 1 / (1 + np.exp(-z))  # noqa: E731
-    units = weights["recurrent_kernel"].shape[0]
-    out = np.zeros((*x.shape[:2], units))
-    for b in range(len(x)):
-        hidden, cell = np.zeros(units), np.zeros(units)
-        for t in range(x.shape[1]):
-            gates = x[b, t] @ weights["kernel"] + hidden @ weights["recurrent_kernel"]
-            i, f, g, o = np.split(gates + weights["bias"], 4)
-            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
-            hidden = sigmoid(o) * np.tanh(cell)
-            out[b, t] = hidden
-    return out
-
-
-@pytest.mark.parametrize("encoder", ["lstm", "lstm_attention"])
-def test_the_lstm_equals_the_reference(encoder):
+@pytest.mark.parametrize("encoder", ["lstm", "gru", "lstm_attention"])
+def test_a_recurrent_encoder_equals_the_reference(encoder):
     model = model_of(encoder)
     weights = weights_of(model)
-    x = scaled(series())
+    kind, x, real = encoder.removesuffix("_attention"), scaled(series()), np.ones((2, STEPS), bool)
     for number in range(2):
-        x = lstm_reference(reference.scope(weights, f"lstm_{number}/lstm_cell"), x)
+        layer = reference.scope(weights, f"{kind}_{number}")
+        x = MIXERS[kind].reference(layer, x, real, causal=True)
     if encoder == "lstm_attention":
         past = np.broadcast_to(np.tril(np.ones((STEPS, STEPS), bool)), (2, STEPS, STEPS))
         attended, _ = reference.multi_head(reference.scope(weights, "attention"), x, x, past, 2)

@@ -95,7 +95,7 @@ class Settings(Section):
         if getattr(self.data, "truncate_source", False):
             _require_two_sides(task, "`data.truncate_source`")
         self._check_directions(task)
-        self._check_packed(task)
+        self._check_packed(task, config)
         self._check_distributions()
         self._check_vocabulary(task)
         self._check_best(task)
@@ -112,11 +112,17 @@ class Settings(Section):
                 "`vocabulary.shared = true`, or `vocabulary.from` to one vocabulary."
             )
 
-    def _check_packed(self, task):
+    def _check_packed(self, task, config):
         if not getattr(self.data, "packed", False):
             return
         if not task.can_pack:
             raise ValueError(f"`data.packed` has no effect on {task.name}.")
+        if config.decoder.has_state and self.training.jit_compile:
+            raise ValueError(
+                "`training.jit_compile` must be false for packed texts and a `mixer` with a state: "
+                "each batch has another number of texts. Received: data.packed=true, "
+                f"model.mixer={config.decoder.mixer.kind!r}."
+            )
         for key, value in (
             ("data.train_weights", self.data.train_weights),
             ("training.subword_sampling", self.training.subword_sampling),

@@ -24,7 +24,8 @@ def add_adapters(model, settings, copied) -> None:
         copied: Names of the parts that begin with the weights of another run. `None`: all.
 
     Raises:
-        ValueError: If there is no attention to adapt, or the rank is too high for a projection.
+        ValueError: If a copied stack has no attention to adapt, or the rank is too high for a
+            projection.
 
     Reference: Hu et al. (2021), section 4.
 
@@ -36,17 +37,20 @@ def add_adapters(model, settings, copied) -> None:
         for variable in (model.parts.weights(name) or {}).values():
             variable.trainable = False
     stacks = [name for name in STACKS if name in copied and getattr(model.parts, name)]
+    attention = {name: _attention_layers(getattr(model.parts, name)) for name in stacks}
+    missing = [name for name, layers in attention.items() if not layers]
+    if missing or not stacks:
+        raise ValueError(
+            "[training.lora] needs attention in every stack that `model.start_from` provides, "
+            "because nothing else there is trained. Received without attention: "
+            f"{', '.join(missing or copied)}."
+        )
     projections = [
         getattr(layer, LAYERS[target])
-        for name in stacks
-        for layer in _attention_layers(getattr(model.parts, name))
+        for layers in attention.values()
+        for layer in layers
         for target in settings.targets
     ]
-    if not projections:
-        raise ValueError(
-            "[training.lora] needs attention in a part that `model.start_from` provides. Received: "
-            f"the parts {', '.join(copied)}, without attention."
-        )
     for projection in projections:
         size = min(projection.kernel.shape)
         if settings.rank > size:

@@ -13,7 +13,7 @@ from keras_transformer.tensors import Tensor
 HIGHEST = {"int8": 127, "int4": 7}  # -128 and -8 are not used
 SMALLEST = 1024  # numbers of the smallest matrix that a file stores in int8 or int4
 LEAST = 0.5e-6  # smaller numbers have the scale of this one, as in a file
-KERNELS = ("kernel", "recurrent_kernel")  # of products and convolutions, [..., outputs]
+KERNEL = "kernel"  # end of the names of weights of products and convolutions, [..., outputs]
 # Further scales of int4 that are tried, relative to the one that represents the largest number. A
 # file tries 150, whose best has 1 % less squared error for normally distributed weights.
 TRIED = np.linspace(0.6, 1, 8)[:-1]
@@ -57,7 +57,8 @@ class RoundedWeights:
         self._variables, self._options = [], []
         for variable in model.weights:
             is_table, rank = id(variable) in tables, len(variable.shape)
-            if not (is_table or variable.name in KERNELS) or np.prod(variable.shape) < SMALLEST:
+            is_matrix = is_table or variable.name.endswith(KERNEL)
+            if not is_matrix or np.prod(variable.shape) < SMALLEST:
                 continue
             axes = (1,) if is_table else tuple(range(rank - 1))
             stays_in_int8 = rank > 2 or variable.shape[axes[0]] % 2

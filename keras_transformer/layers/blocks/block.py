@@ -59,9 +59,9 @@ class Residual(NamedTuple):
         change = self.sublayer.step(self._enter(x), *arguments, **options)
         return self._leave(x, change, training=False)
 
-    def read(self, x: Tensor) -> tuple[Tensor, Any]:
+    def read(self, x: Tensor, count: Tensor | None) -> tuple[Tensor, Any]:
         """Returns the same as a call, computed by the sublayer's `read` and without dropout."""
-        return self._leave(x, self.sublayer.read(self._enter(x)), training=False)
+        return self._leave(x, self.sublayer.read(self._enter(x), count), training=False)
 
     def _enter(self, x):
         return self.norm(x) if self.pre_norm else x
@@ -282,17 +282,20 @@ class Block(ConfiguredLayer):
         x: Tensor,
         memory_heads: tuple[Tensor, Tensor] | None = None,
         memory_attention_mask: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Runs a block of causal self-attention at its first T positions, without dropout.
+        count: Tensor | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Runs a causal block at its first T positions, without dropout.
 
         Args:
             x: `[B, T, D]`.
             memory_heads, memory_attention_mask: See `step`.
+            count: Number of positions that a search continues after, a scalar integer. `None`: T.
 
         Returns:
-            The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`.
+            The output `[B, T, D]`, and the key and value heads, see `MultiHeadSelfAttention.read`;
+            or the state of another mixer, see `Mixing.read`.
         """
-        x, heads = self.residual("self_attention").read(x)  # [B, T, D]
+        x, heads = self.residual(self.history_role).read(x, count)  # [B, T, D]
         if self.cross:
             places = ops.arange(ops.shape(x)[1])
             x, _ = self.residual("cross_attention").step(

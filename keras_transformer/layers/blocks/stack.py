@@ -145,25 +145,28 @@ class Stack(ConfiguredLayer):
         x: Tensor,
         memory_heads: tuple | None = None,
         memory_attention_mask: Tensor | None = None,
-    ) -> tuple[tuple[Tensor, Tensor], ...]:
+        count: Tensor | None = None,
+    ) -> tuple[tuple[Tensor, ...], ...]:
         """Returns the key and value heads of the first T positions, computed in one pass.
 
         Args:
             x: The embedded positions, `[B, T, D]`.
             memory_heads, memory_attention_mask: See `step`.
+            count: Number of positions that a search continues after, a scalar integer. `None`: T.
 
         Returns:
-            For each block, two tensors `[B, G, T, K]`; see `recalled_cache`.
+            For each block, two tensors `[B, G, T, K]`, or the state of another mixer; see
+            `recalled_cache`.
         """
         heads, x = [], self._begin(x)
         memories = memory_heads or [None] * len(self.blocks)
         for block, of_memory in zip(self.blocks, memories, strict=True):
-            x, of_block = block.read(x, of_memory, memory_attention_mask)
+            x, of_block = block.read(x, of_memory, memory_attention_mask, count)
             heads.append(of_block)
         return tuple(heads)
 
     def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor, width: int) -> tuple:
-        """Returns a cache with the positions whose heads `read` has returned.
+        """Returns a cache with the positions whose heads or states `read` has returned.
 
         Args:
             cache: A cache from `empty_cache` or `extended_cache`, before a `step`.
@@ -172,7 +175,7 @@ class Stack(ConfiguredLayer):
             width: Number of hypotheses per sentence N.
         """
         return tuple(
-            block.self_attention.recalled_cache(of_block, of_heads, unread, width)
+            block.history().recalled_cache(of_block, of_heads, unread, width)
             for block, of_block, of_heads in zip(self.blocks, cache, heads, strict=True)
         )
 

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.blocks.encoder import Encoder
+from keras_transformer.layers.texts import TextsOfRows
 from keras_transformer.models.heads.next_token import NextTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.model import (
@@ -105,10 +106,13 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             x = self.parts.input(inputs, training=training, cutoff=cutoff)  # [B, T, D]
             return self.decoder(x, training=training)
         tokens, documents, places = (inputs[name] for name in ("tokens", "documents", "places"))
-        queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
         # Only the embedding needs `places`: positions in attention depend on differences alone.
         kept = {} if cutoff is None else {"kept": cutoff(tokens)}
         x = self.embedding(tokens, places=places, training=training, **kept)  # [B, T, D]
+        if self.config.decoder.has_state:  # which must not pass from one text to the next
+            texts = TextsOfRows.of(places)
+            return texts.joined(self.decoder(texts.apart(x), training=training))
+        queries, keys = ops.expand_dims(documents, 2), ops.expand_dims(documents, 1)
         attention_mask = ops.equal(queries, keys)  # [B, T, T]
         if self.config.decoder.hides_start:  # the decoder only hides that of the first text
             first, others = (ops.equal(places, 0), ops.not_equal(places, 0))
@@ -116,16 +120,17 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             attention_mask = ops.logical_and(attention_mask, visible)
         return self.decoder(x, attention_mask=attention_mask, training=training)
 
-    def read(self, tokens: Tensor) -> tuple[tuple[Tensor, Tensor], ...]:
+    def read(self, tokens: Tensor, count: Tensor | None = None) -> tuple[tuple[Tensor, ...], ...]:
         """Reads the first T positions in one pass, without dropout.
 
         Args:
             tokens: Token ids `[B, T]`, integer, beginning with `bos_id`.
+            count: Number of positions that a search continues after, a scalar integer. `None`: T.
 
         Returns:
-            Key and value heads for `decoder.recalled_cache`.
+            Key and value heads, or the states of another mixer, for `decoder.recalled_cache`.
         """
-        return self.decoder.read(self.embedding(tokens, training=False))
+        return self.decoder.read(self.embedding(tokens, training=False), count=count)
 
     def step(
         self, tokens: Tensor, cache: tuple, index: Tensor, attention_mask: Tensor | None = None

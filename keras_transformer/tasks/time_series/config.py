@@ -10,7 +10,7 @@ from keras_transformer.config.block import BlockConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER, StackConfig
-from keras_transformer.mixers import SelfAttention, completed, short_options
+from keras_transformer.mixers import Mixer, SelfAttention, completed, short_options
 from keras_transformer.norms import Norm
 from keras_transformer.tasks.time_series.table_format import TableFormat
 from keras_transformer.variants import short
@@ -64,6 +64,11 @@ class RecurrentConfig(PartConfig):
     def has_attention(self) -> bool:
         """`True` if self-attention follows the recurrent layers."""
         return self.cells.endswith("_attention")
+
+    @property
+    def mixer(self) -> Mixer:
+        """The `LSTM` or `GRU` of each layer."""
+        return Mixer.make({"kind": self.cells.removesuffix("_attention"), "units": self.d_model})
 
     def options(self) -> dict[str, dataclasses.Field]:  # noqa: D102
         if self.attention is None:

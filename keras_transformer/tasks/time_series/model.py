@@ -6,6 +6,7 @@ import keras
 
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.call_checks import check_positions
+from keras_transformer.layers.mixing import Mixing
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import LinearHead
 from keras_transformer.models.inputs.model_input import ModelInput
@@ -13,8 +14,6 @@ from keras_transformer.tasks.time_series.config import SeriesConfig
 from keras_transformer.tasks.time_series.layers import SeriesEmbedding
 from keras_transformer.tasks.time_series.snow import SnowAccount
 from keras_transformer.tensors import Tensor
-
-CELLS = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}
 
 
 class ScaledSteps(ModelInput):
@@ -60,17 +59,20 @@ class ScaledSteps(ModelInput):
 
 
 class RecurrentEncoder:
-    """LSTM or GRU layers, optionally followed by causal self-attention (with a residual)."""
+    """`LSTM` or `GRU` mixers, optionally followed by causal self-attention (with a residual)."""
 
     def __init__(self, config, policy, kernels):
-        cells = config.cells.removesuffix("_attention")
-        self.recurrent = [
-            CELLS[cells](
-                config.d_model, return_sequences=True, dtype=policy, name=f"{cells}_{number}"
+        self.roles = {
+            f"recurrent_{number}": Mixing(
+                config.mixer,
+                causal=True,
+                dtype=policy,
+                kernels=kernels,
+                name=f"{config.mixer.kind}_{number}",
             )
             for number in range(config.num_layers)
-        ]
-        self.roles = {f"recurrent_{n}": layer for n, layer in enumerate(self.recurrent)}
+        }
+        self.recurrent = [*self.roles.values()]
         if config.has_attention:
             self.roles["attention"] = MultiHeadSelfAttention(
                 config.attention,
@@ -141,7 +143,7 @@ class SeriesRegressor(EncoderModel):
         TensorShape([2, 7])
 
     Differs from the paper: inputs are numbers instead of tokens, and the encoder is causal, like
-    the paper's decoder (section 3.2.3). LSTM and GRU are Keras's own.
+    the paper's decoder (section 3.2.3).
     """
 
     config_class = SeriesConfig

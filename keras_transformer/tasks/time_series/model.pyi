@@ -9,8 +9,6 @@ from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tasks.time_series.config import SeriesConfig, SeriesOptions
 from keras_transformer.tensors import Tensor
 
-CELLS: dict
-
 class ScaledSteps(ModelInput):
     def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
     def symbol(self) -> Tensor: ...
@@ -18,8 +16,8 @@ class ScaledSteps(ModelInput):
     def __call__(self, inputs, training=None) -> Tensor: ...
 
 class RecurrentEncoder:
-    recurrent: Any
     roles: Any
+    recurrent: Any
     def __init__(self, config, policy, kernels): ...
     def __call__(self, x) -> Tensor: ...
 

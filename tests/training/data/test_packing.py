@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from corpora import dataset, text_pairs
-from support import randomise, to_numpy
+from mixer_rows import MIXERS, mixer_of
+from support import randomise, to_numpy, with_effect
 
 from keras_transformer import LanguageModel
 from keras_transformer.models import LanguageModelConfig
@@ -104,11 +105,12 @@ def read(labels):
 
 
 def make(position, **changes):
-    config = LanguageModelConfig(
-        vocab_size=19, num_layers=2, d_model=22 - 10, d_ff=17, num_heads=3, max_length=13,
-        dropout=0.0, position=position, **changes,
-    )  # fmt: skip
-    return randomise(LanguageModel(config))
+    fields = {
+        **{"vocab_size": 19, "num_layers": 2, "d_model": 12, "d_ff": 17, "num_heads": 3},
+        **{"max_length": 13, "dropout": 0.0, "position": position, **changes},
+    }
+    fields = with_effect(LanguageModelConfig, **fields)
+    return randomise(LanguageModel(LanguageModelConfig(**fields)))
 
 
 def alone(texts):
@@ -118,10 +120,17 @@ def alone(texts):
     return tf.where(tf.equal(tokens, EOS) | tf.equal(labels, PAD), PAD, tokens), labels
 
 
-@pytest.mark.parametrize("position", ["rotary", "none"])
-def test_texts_of_a_row_do_not_see_each_other(position):
+@pytest.mark.parametrize(
+    ("position", "mixer"),
+    [
+        ("rotary", "self_attention"),
+        ("none", "self_attention"),
+        *(("sinusoidal", mixer_of(kind)) for kind in MIXERS),
+    ],
+)
+def test_texts_of_a_row_do_not_see_each_other(position, mixer):
     """Hidden states, loss and gradients equal those of the separate texts."""
-    model = make(position, tie="none" if position == "alibi" else "all")
+    model = make(position, mixer=mixer)
     texts = drawn(17, 11, seed=2)
     rows = packed(texts, 13)[0].to_tensor(PAD)
     assert len(rows) < 12

@@ -123,8 +123,10 @@ def test_a_rank_above_the_width_is_refused():
 
 
 def test_a_model_without_attention_is_refused():
-    with pytest.raises(ValueError, match=r"needs attention in a part .*: the parts input, with"):
+    with pytest.raises(ValueError, match=r"needs attention in every stack .*attention: input\."):
         adapted(copied=["input"])
+    with pytest.raises(ValueError, match=r"needs attention in every stack .*attention: encoder\."):
+        adapted(mixer="gru")  # the decoder attends to the encoder
 
 
 @pytest.mark.parametrize(

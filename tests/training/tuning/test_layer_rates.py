@@ -6,6 +6,7 @@ The expected distances are written down by the names of the variables.
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from support import on_two_devices, randomise, small_config, small_fields, with_effect
 
 from keras_transformer import LanguageModel, Transformer
@@ -91,11 +92,13 @@ def by_hand(value, path, gradients, rate, settings):
     return value
 
 
-@pytest.mark.parametrize("kind", [pytest.param("adam", marks=pytest.mark.slow), "adamw"])
-def test_updates_equal_adam_by_hand(kind):
+@pytest.mark.parametrize(
+    ("kind", "options"), [slow("adam", {}), ("adamw", {}), ("adamw", {"mixer": "gru"})]
+)
+def test_updates_equal_adam_by_hand(kind, options):
     decay = {"weight_decay": 3.0} if kind == "adamw" else {}
     settings = OptimizerSettings(kind=kind, **decay, epsilon=1e-6)
-    model = randomise(Transformer(small_config(tie="none", norm="pre")))
+    model = randomise(Transformer(small_config(tie="none", norm="pre", **options)))
     distance, rng = expected(model, TRANSFORMER), np.random.default_rng(0)
     gradients = [rng.uniform(0.5, 1.5, (2, *w.shape)).astype("float32") for w in model.weights]
     wanted = [
