@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.blocks.encoder import Encoder
-from keras_transformer.layers.texts import TextsOfRows
 from keras_transformer.models.heads.next_token import NextTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.model import (
@@ -19,6 +18,7 @@ from keras_transformer.models.model import (
 )
 from keras_transformer.models.parts import Parts
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
+from keras_transformer.tasks.language_modelling.layers import TextsOfRows
 from keras_transformer.tensors import Tensor
 
 
