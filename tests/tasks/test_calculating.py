@@ -6,8 +6,11 @@ import random
 import numpy as np
 import pytest
 import tensorflow as tf
+from click.testing import CliRunner
+from pipelines import write_run
 from support import randomise
 
+from keras_transformer.cli.main import cli
 from keras_transformer.models import Calculator
 from keras_transformer.pipelines import Calculation, CalculatorPipeline
 from keras_transformer.tasks import TASKS
@@ -94,9 +97,11 @@ def test_errors_name_the_expression():
     calculate = pipeline()
     with pytest.raises(ValueError, match=r"^expression 2 must be two binary .* Received: '12\+3'"):
         calculate(["1+1", "12+3"])
-    message = r"^expression 1 must have at most 15 symbols, .* Received: 17 symbols\."
+    message = r"^an expression must have at most 15 symbols, .* Received: 17 symbols\."
     with pytest.raises(ValueError, match=message):
         calculate("10000000+1")
+    with pytest.raises(ValueError, match=message):
+        calculate.images("10000000+1")
     with pytest.raises(TypeError, match="`expressions` must be a list of strings"):
         calculate([3])
 
@@ -114,6 +119,21 @@ def test_the_pipeline_reads_the_digits_of_the_model(layout):
         np.testing.assert_allclose(
             result.probabilities, calculate.answer(expression).probabilities, atol=1e-6
         )
+
+
+def test_bad_lines_get_one_line_each(tmp_path):
+    """`predict` leaves their answers empty."""
+    run = write_run(pipeline(), tmp_path / "run")
+    lines = "1+1\n12+3\n\n10000000+1\n 1 * 10\n"
+    done = CliRunner().invoke(cli, ["predict", str(run)], input=lines)
+    right = pipeline()(["1+1", "1*10"])
+    assert done.stdout.split("\n") == [right[0], "", "", "", right[1], ""]
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("Warning")]
+    assert [line.partition(": must")[0] for line in warnings[:2]] == [
+        "Warning: line 2",
+        "Warning: line 3",
+    ]
+    assert "line 4: an expression must have at most 15 symbols" in warnings[2]
 
 
 def test_images_of_a_neural_gpu():

@@ -107,12 +107,12 @@ class ArithmeticCodec(LabelCodec):
 
     def check_lengths(self, examples) -> None:
         """Raises a `ValueError` for an expression that is longer than the model's limit."""
-        for number, example in enumerate(examples, start=1):
+        for example in examples:
             length = length_of(example, self.layout)
             if length > self.longest:
                 raise ValueError(
-                    f"expression {number} must have at most {self.longest} symbols, the "
-                    f"`max_length` of the model. Received: {length} symbols."
+                    f"an expression must have at most {self.longest} symbols, the `max_length` of "
+                    f"the model. Received: {length} symbols."
                 )
 
     def encode(self, expressions) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -1,13 +1,12 @@
 """The pipeline of arithmetic: expressions of binary numbers in, values out."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.arithmetic.codec import ArithmeticCodec
+from keras_transformer.tasks.arithmetic.codec import ArithmeticCodec, Calculation
 from keras_transformer.tasks.arithmetic.model import Calculator
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 
@@ -39,16 +38,14 @@ class CalculatorPipeline(SinglePass):
         self.codec = ArithmeticCodec(self.model.config.input.layout, longest)
         self.check_models()
 
-    def check_inputs(self, inputs: Any) -> list[str]:
-        """Returns expressions as a list, without white space.
+    def answer_batch(self, expressions: Sequence[str]) -> list[Calculation]:
+        """Returns a `Calculation` for each expression of a list, computed as one batch.
 
         Raises:
-            TypeError: If `inputs` is not a list of strings.
-            ValueError: If one is not an expression, or is too long; the error names it.
+            ValueError: If an expression is too long.
         """
-        expressions = self.codec.check(inputs)
         self.codec.check_lengths(expressions)
-        return expressions
+        return super().answer_batch(expressions)
 
     def images(self, expression: str) -> np.ndarray:
         """Returns the mental images of a Neural GPU while it reads an expression.
@@ -68,8 +65,9 @@ class CalculatorPipeline(SinglePass):
                 "the model must be a Neural GPU to have mental images: `encoder = "
                 '"neural_gpu"`. Received: a Transformer.'
             )
-        request = self.codec.request(self.check_inputs([expression]))
-        symbols = self.codec.encode(**request)[0]["symbols"]  # [1, T]
+        expressions = self.check_inputs([expression])
+        self.codec.check_lengths(expressions)
+        symbols = self.codec.encode(**self.codec.request(expressions))[0]["symbols"]  # [1, T]
         inputs = self.model.parts.input
         images = self.model.encoder.images(inputs(symbols), inputs.padding_mask(symbols))
         return np.stack([tf.cast(image[0], tf.float32).numpy() for image in images])
