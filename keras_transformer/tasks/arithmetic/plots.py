@@ -79,6 +79,7 @@ def mental_image_figure(images: ArrayLike, maps: int = 6) -> "Figure":
         shown = axis.imshow(column[..., place], cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
         axis.set_title(f"map {place}")
         axis.set_xlabel("digit")
+        axis.xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_ylabel("step")
     figure.colorbar(shown, ax=panels.tolist(), shrink=0.8)
     return figure
