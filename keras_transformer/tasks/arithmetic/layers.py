@@ -57,7 +57,8 @@ class ConvolutionalGRU(CompositeLayer):
         self.kernel_size, self.gate_cutoff = kernel_size, gate_cutoff
 
     def build(self, x_shape: Shape, padding_mask_shape: Shape | None = None) -> None:  # noqa: D102
-        maps, size = x_shape[-1], (self.kernel_size, self.kernel_size)
+        maps: Any = x_shape[-1]
+        size = (self.kernel_size, self.kernel_size)
         self.gate_kernel = self.add_weight(shape=(*size, maps, 2 * maps), name="gate_kernel")
         self.gate_bias = self.add_weight(shape=(2 * maps,), initializer="ones", name="gate_bias")
         self.kernel = self.add_weight(shape=(*size, maps, maps), name="kernel")
