@@ -81,7 +81,7 @@ def _of_unknown_shape(graph):
     return [
         tensor
         for operation in graph.get_operations()
-        if operation.type in (*PRODUCTS, *CONVOLUTIONS)
+        if operation.type in (*PRODUCTS, *CONVOLUTIONS, "Einsum")
         for tensor in (*operation.inputs, *operation.outputs)
         if not tensor.shape.is_fully_defined()
     ]
@@ -191,9 +191,25 @@ def _multiplications(graph, outputs, loops, shapes):
             tensors = (*operation.inputs, *operation.outputs)
             kernel, output = (_shape(tensors[n], shapes) for n in CONVOLUTIONS[operation.type])
             total += math.prod(output) * math.prod(kernel[:-1])
-        elif "Conv" in operation.type or operation.type == "Einsum":
+        elif operation.type == "Einsum":
+            total += _of_einsum(operation, shapes)
+        elif "Conv" in operation.type:
             raise BenchmarkError(f"the multiplications of {operation.type} are not counted.")
     return total
+
+
+def _of_einsum(operation, shapes):
+    """Returns the multiplications of an `Einsum`, without an ellipsis: one for each set of indices.
+
+    That of a single tensor, a sum or a transposition, has none.
+    """
+    if len(operation.inputs) == 1:
+        return 0
+    terms = operation.get_attr("equation").decode().partition("->")[0].split(",")
+    sizes = {}
+    for letters, tensor in zip(terms, operation.inputs, strict=True):
+        sizes.update(zip(letters, _shape(tensor, shapes), strict=True))
+    return math.prod(sizes.values())
 
 
 def _is_transposed(operation):

@@ -191,6 +191,15 @@ def test_a_convolution_multiplies_as_often_as_its_equation():
     assert Counts(gradient, x).multiplications == 2 * once
 
 
+def test_an_einsum_multiplies_once_for_each_set_of_indices():
+    from table1_counts import Counts
+
+    x, y = tf.ones((2, 3, 5)), tf.ones((2, 7, 5))
+    assert Counts(lambda x: tf.einsum("BTK,BSK->BTS", x, y), x).multiplications == 2 * 3 * 7 * 5
+    assert Counts(lambda x: tf.einsum("BTK,K->BT", x, y[0, 0]), x).multiplications == 2 * 3 * 5
+    assert Counts(lambda x: tf.einsum("BTK->KTB", x), x).multiplications == 0
+
+
 def test_what_is_not_counted_is_refused():
     from measurements import BenchmarkError
     from table1_counts import Counts
