@@ -21,6 +21,8 @@ from keras_transformer.models import (
     SpanPredictorConfig,
     SpeechTransformer,
     SpeechTransformerConfig,
+    StoryReader,
+    StoryReaderConfig,
     TextClassifier,
     TextEmbedder,
     TokenClassifier,
@@ -34,6 +36,7 @@ from keras_transformer.pipelines import (
     Run,
     SeriesSimulator,
     SpeechRecognizer,
+    StoryAnswerer,
     Summarizer,
     TextClassificationPipeline,
     TextGenerator,
@@ -121,6 +124,17 @@ def summarizer():
 def answerer():
     config = SpanPredictorConfig(vocab_size=30, **SIZES, max_answer=4)
     return QuestionAnswerer(with_larger_weights(SpanPredictor(config)), tokenizer())
+
+
+@functools.cache
+def story_answerer(encoder="memory", **options):
+    """A memory network for stories of at most 3 sentences, or a Transformer."""
+    sizes = {"num_layers": 2, "d_model": 5, "memory_size": 3, "max_length": 40}
+    sizes = sizes if encoder == "memory" else {**SIZES, "max_length": 40}
+    config = StoryReaderConfig(
+        encoder=encoder, vocab_size=30, labels=LABELS, **{**sizes, **options}
+    )
+    return StoryAnswerer(with_larger_weights(StoryReader(config)), tokenizer())
 
 
 @functools.cache

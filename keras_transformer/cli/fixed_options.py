@@ -11,7 +11,7 @@ from keras_transformer.options import LANGUAGES
 # See `Silence`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
 # Settings of answers, see `Answering.with_settings`.
-ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", *SILENCE)
+ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", *SILENCE)
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}

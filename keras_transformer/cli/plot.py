@@ -11,7 +11,7 @@ from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
 from keras_transformer.plots.figure import FORMATS, save_figure
 from keras_transformer.positions import Position
-from keras_transformer.tasks.attention import CLASS, KINDS, SOUND
+from keras_transformer.tasks.attention import CLASS, HOPS, KINDS, SOUND
 
 
 @click.group(cls=Subcommands, example="keras-transformer plot curves runs/base --output curves.png")
@@ -46,9 +46,10 @@ OUTPUT = output_option()
 )
 @option(
     "--kind",
-    type=click.Choice([*KINDS, CLASS, SOUND]),
+    type=click.Choice([*KINDS, CLASS, HOPS, SOUND]),
     help="Attention of the decoder to the source (cross), of the encoder or the decoder to itself, "
-    "of the class token of an image, or of words to a recording (sound).  [default: the first of "
+    "of the class token of an image, of the hops of a memory network, or of words to a recording "
+    "(sound).  [default: the first of "
     "these that MODEL has]",
 )
 @option(
@@ -69,7 +70,8 @@ def attention(model, sentence, output, layers, words, kind, html) -> None:
     is a translator, translates it. For an image classifier, SENTENCE is the path of an image, and
     the plot shows the attention of the class token to the patches of the image. For speech
     recognition, SENTENCE is the path of a recording, and the plot shows its spectrogram and the
-    attention of each word of the transcript over time.
+    attention of each word of the transcript over time. For questions about stories, SENTENCE is a
+    line as for predict, and the plot shows the attention of each hop to the sentences.
     """
     from keras_transformer.cli.opened import open_attention
     from keras_transformer.plots.attention import choose
@@ -216,8 +218,9 @@ def _attention_figure(attention, layers, words):
     from keras_transformer.plots.attention import alignment_figure, attention_figure
     from keras_transformer.tasks.image_classification.plots import image_attention_figure
     from keras_transformer.tasks.speech_recognition.plots import speech_attention_figure
+    from keras_transformer.tasks.story_questions.plots import hops_figure
 
-    figures = {CLASS: image_attention_figure, SOUND: speech_attention_figure}
+    figures = {CLASS: image_attention_figure, HOPS: hops_figure, SOUND: speech_attention_figure}
     if not words:
         return figures.get(attention.kind, attention_figure)(attention, layers)
     if attention.kind in figures:

@@ -120,6 +120,13 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "with label, start and end in characters of the line, score and text.",
 )
 @option(
+    "--hops",
+    is_flag=True,
+    group="Answers",
+    help="In questions about stories: write each answer as an object in JSON, with the sentences "
+    "and the attention of each hop of a memory network to them.",
+)
+@option(
     "--timestamps",
     is_flag=True,
     group="Answers",
@@ -187,6 +194,7 @@ def predict(
     dimensions,
     prompt,
     spans,
+    hops,
     timestamps,
     subtitles,
     no_speech_threshold,
@@ -221,6 +229,7 @@ def predict(
         "dimensions": dimensions,
         "prompt": prompt,
         "spans": True if spans else None,
+        "hops": True if hops else None,
         "timestamps": True if timestamps or subtitles else None,
         "no_speech_threshold": no_speech_threshold,
         "log_probability_threshold": log_probability_threshold,

@@ -20,6 +20,8 @@ from ..tasks.question_answering.config import SpanPredictorConfig as SpanPredict
 from ..tasks.question_answering.model import SpanPredictor as SpanPredictor
 from ..tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
 from ..tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
+from ..tasks.story_questions.config import StoryReaderConfig as StoryReaderConfig
+from ..tasks.story_questions.model import StoryReader as StoryReader
 from ..tasks.time_series.config import SeriesConfig as SeriesConfig
 from ..tasks.time_series.model import SeriesRegressor as SeriesRegressor
 from ..tasks.time_series.snow import SnowAccount as SnowAccount

@@ -25,6 +25,8 @@ from ..tasks.run import Run as Run
 from ..tasks.single_pass.labels import Classification as Classification
 from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
 from ..tasks.speech_recognition.transcript import Transcript as Transcript
+from ..tasks.story_questions.codec import StoryAnswer as StoryAnswer
+from ..tasks.story_questions.pipeline import StoryAnswerer as StoryAnswerer
 from ..tasks.summarization.pipeline import Summarizer as Summarizer
 from ..tasks.time_series.pipeline import SeriesSimulator as SeriesSimulator
 from ..tasks.token_classification.codec import TokenClassification as TokenClassification

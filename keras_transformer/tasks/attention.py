@@ -14,6 +14,7 @@ KINDS = {
 CLASS = "class"  # attention of the class token of an image; see `ImageAttention`
 BEGIN = "\u2581"  # SentencePiece's mark at the beginning of a word
 SPECIAL = re.compile("<(?!0x[0-9A-F]{2}>).+>")  # not the tokens of single bytes
+HOPS = "hops"  # attention of a memory network to sentences; see `StoryAnswerer.attention`
 SOUND = "sound"  # attention of the decoder to a recording; see `SpeechAttention`
 
 
@@ -23,7 +24,8 @@ class Attention:
 
     Args:
         kind: `"cross"`: attention of the decoder to the source. `"encoder"`, `"decoder"`:
-            self-attention of the encoder or the decoder.
+            self-attention of the encoder or the decoder. `"hops"`: attention of a memory network
+            to sentences.
         queries: Tokens that attend, T strings.
         keys: Tokens that are attended to, S strings.
         weights: Array `[layers, H, T, S]`, float32, whose rows sum to 1.

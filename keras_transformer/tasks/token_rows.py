@@ -11,7 +11,7 @@ def valid_rows(source, ids, separators=0, ends=1) -> Tensor:
     Args:
         source: Token ids `[B, S]`, int32.
         ids: A tokenizer or a configuration, with `pad_id`, `bos_id`, `eos_id` and `vocab_size`.
-        separators: Number of times that `bos_id` occurs in a valid row.
+        separators: Number of times that `bos_id` occurs in a valid row. `None`: any number.
         ends: Number of times that `eos_id` occurs in a valid row.
     """
     positions = tf.range(source.shape[1])  # [S]
@@ -23,7 +23,7 @@ def valid_rows(source, ids, separators=0, ends=1) -> Tensor:
     count = tf.reduce_sum(tf.cast(is_end, tf.int32), axis=1, keepdims=True)
     valid &= tf.equal(count, ends)
     valid &= (source >= 0) & (source < ids.vocab_size)
-    if ids.bos_id not in (ids.pad_id, ids.eos_id):
+    if separators is not None and ids.bos_id not in (ids.pad_id, ids.eos_id):
         begins = tf.cast(tf.equal(source, ids.bos_id), tf.int32)
         valid &= tf.equal(tf.reduce_sum(begins, axis=1, keepdims=True), separators)
     return tf.reduce_all(valid, axis=1) & (tf.squeeze(length, 1) > 0)

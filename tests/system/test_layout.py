@@ -53,7 +53,7 @@ VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
 # The layers that the files and folders of a task belong to, if not to the layer `tasks`.
 FILES_OF_TASKS = {
     "audio": "audio",
-    **dict.fromkeys(("config", "pair_layout", "table_format"), "config"),
+    **dict.fromkeys(("config", "memories", "pair_layout", "table_format"), "config"),
     "layers": "layers",
     **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",

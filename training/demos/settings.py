@@ -77,6 +77,38 @@ class FactsData(TokenData):
         return open_facts(self)
 
 
+class StoriesData(TokenData):
+    """Generated stories with questions of several kinds, in the manner of bAbI, without a download.
+
+    The training split has `questions` of each kind, the test split 1,000 others. A tenth of the
+    training questions is the validation split, as in Sukhbaatar et al. (2015).
+    """
+
+    columns: ClassVar = ("story", "question", "answer", "kind", "support")
+
+    source: Literal["stories"] = Field(description="The kind of data.")
+    kinds: list[Literal["one_fact", "two_facts", "three_facts", "yes_no", "counting"]] | None = (
+        Field(
+            None,
+            min_length=1,
+            description="Kinds of questions: about one, two or three supporting facts, with the "
+            "answer yes or no, and about a number of things. If omitted: all of them.",
+        )
+    )
+    questions: int = Field(
+        1000,
+        ge=10,
+        le=100_000,
+        description="Number of questions of each kind for training and validation.",
+    )
+    seed: int = Field(1, ge=0, description="Random seed of the stories.")
+
+    def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
+        from keras_transformer.training.demos.stories import open_stories
+
+        return open_stories(self)
+
+
 def check_range(section, key, least, most, unit) -> None:
     """Raises a `ValueError` unless two numbers rise and are within limits."""
     low, high = getattr(section, key)

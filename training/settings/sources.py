@@ -22,6 +22,8 @@ _KINDS: dict[str, Any] = {
     "none": "keras_transformer.training.settings.data_sections:NoData",
     "images": "keras_transformer.training.tasks.image_classification.settings:ImageData",
     "digits": "keras_transformer.training.tasks.image_classification.settings:DigitsData",
+    "stories": "keras_transformer.training.demos.settings:StoriesData",
+    "babi": "keras_transformer.training.tasks.story_questions.settings:BabiData",
     "series": "keras_transformer.training.tasks.time_series.settings:SeriesData",
     "speech_files": "keras_transformer.training.tasks.speech_recognition.settings:SpeechFilesData",
     "tfds_speech": "keras_transformer.training.tasks.speech_recognition.settings:TfdsSpeechData",

@@ -1,0 +1,1 @@
+"""Questions about stories: a memory network or a Transformer chooses one of a few answers."""

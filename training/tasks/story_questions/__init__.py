@@ -1,0 +1,1 @@
+"""Questions about stories: files in the format of bAbI as data, and training."""
