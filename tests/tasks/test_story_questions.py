@@ -15,6 +15,8 @@ from keras_transformer.tasks.story_questions.codec import StoryCodec
 from keras_transformer.tasks.story_questions.lines import parse
 from keras_transformer.tasks.story_questions.plots import hops_figure
 from keras_transformer.tasks.story_questions.rows import story_rows
+from keras_transformer.training import load_settings
+from keras_transformer.training.settings.toml import SettingsError
 
 TASK = TASKS["story_questions"]
 STORY = ["a cat runs", "the big dog", "a dog and a cat"]
@@ -164,3 +166,21 @@ def test_models_of_an_ensemble_have_one_answer():
         np.testing.assert_allclose(both.answer(example).probabilities, mean, atol=1e-6)
     with pytest.raises(ValueError, match="have no attention weights in common"):
         both.with_settings(hops=True)
+
+
+@pytest.mark.parametrize(
+    ("training", "reason"),
+    [
+        ("updates = 40", "`linear_start` must be less than the number of batches.*, 40 batches"),
+        ("", "`training.updates` must be set with `linear_start`"),
+        ("updates = 99\nr_drop = 1.0", "`training.r_drop` must be 0 for story_questions"),
+    ],
+)
+def test_a_linear_start_must_end(tmp_path, training, reason):
+    path = tmp_path / "config.toml"
+    model = '[task]\nkind = "story_questions"\n[model]\nencoder = "memory"\nlinear_start = 40\n'
+    path.write_text(f'{model}[data]\nsource = "stories"\n[training]\n{training}\n')
+    with pytest.raises(SettingsError, match=reason):
+        load_settings(path)
+    path.write_text(model.replace("linear_start = 40\n", "") + '[data]\nsource = "stories"\n')
+    assert load_settings(path).training.updates is None  # follows from the data

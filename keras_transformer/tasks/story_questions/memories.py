@@ -84,7 +84,7 @@ class Temporal(TimeEncoding):
     kind = "temporal"
     learned = True
 
-    noise: Rate = option(
+    noise: Rate = option(  # ty: ignore[incompatible-attribute-override]
         0.1,
         """Random noise: probability of an empty place before each sentence in training, so that a
         sentence does not always have the same place (section 4.1).""",

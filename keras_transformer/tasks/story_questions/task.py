@@ -100,11 +100,18 @@ class StoryQuestionsTask(Task):
                 "`model.vectors` has no effect on a memory network, which has several tables of "
                 "embeddings; remove it."
             )
+        if not memory.linear_start:
+            return
+        if training.updates is None:
+            raise ValueError(
+                "`training.updates` must be set with `linear_start`, which ends before the "
+                f"training does. Received: linear_start={memory.linear_start}."
+            )
         batches = training.updates * training.accumulate
-        if memory.linear_start and memory.linear_start >= batches:
+        if memory.linear_start >= batches:
             raise ValueError(
                 "`linear_start` must be less than the number of batches of the training, so that "
-                f"the attention has a softmax in the end. Received: linear_start="
+                "the attention has a softmax in the end. Received: linear_start="
                 f"{memory.linear_start}, {batches} batches."
             )
 
