@@ -169,7 +169,6 @@ def test_a_recurrent_decoder_refuses_positions_of_attention(position):
             {"mixer": "ssru", "window": 3},
             "`window` has no .*decoder=SSRU",
         ),
-        (LanguageModelConfig, {"mixer": "ssru"}, r"`mixer` of the decoder must be self-attention"),
         (ClassifierConfig, {"mixer": "ssru"}, r"`mixer` of the encoder must read both directions"),
         (
             ClassifierConfig,
@@ -411,6 +410,8 @@ def test_options_of_another_version_are_named_in_one_line():
 DECLARED_AGAIN = {
     # Layers of another kind, with other ranges and meanings.
     **dict.fromkeys(["num_layers", "d_model", "max_length", "dropout", "normalization"], "LSTM"),
+    # Columns of a mental image and of a picture, symbols and tokens, kernels of other convolutions.
+    **dict.fromkeys(["image_width", "embedding_scale", "kernel_size"], "NeuralGPU"),
     # A subclass has another default or other choices.
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
     "seed": "one of a training, one of outputs that are drawn",

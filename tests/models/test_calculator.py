@@ -181,7 +181,7 @@ def test_wrong_options(options, message):
 def test_options_of_the_other_encoder():
     with pytest.raises(ValueError, match="`image_width` has no effect on a `CalculatorConfig`"):
         CalculatorConfig(num_layers=1, image_width=3)
-    with pytest.raises(ValueError, match="`network` must be one of"):
+    with pytest.raises(ValueError, match="`encoder` must be one of transformer, neural_gpu"):
         CalculatorConfig(encoder="neural_cpu")
 
 

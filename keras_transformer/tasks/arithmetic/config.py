@@ -3,17 +3,17 @@
 import dataclasses
 from typing import Annotated, Any, ClassVar, Literal
 
-from keras_transformer.arguments import documented, option
+from keras_transformer.arguments import documented, option, options_of
 from keras_transformer.checks import Count, Rate, check_finite
+from keras_transformer.config.encoders import EncoderChoice
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.config.stack import ENCODER, StackConfig
+from keras_transformer.config.tokens import OptionalNumber, TokenInput
 from keras_transformer.positions import Position
 
 PAD = 0  # the symbol of padding
 # Padding, two digits and two signs; or padding and four pairs of digits for each sign.
 NUM_SYMBOLS = {"sequence": 5, "aligned": 9}
-NEURAL_GPU, TRANSFORMER = "neural_gpu", "transformer"
 Layout = Literal["sequence", "aligned"]
 
 
@@ -50,7 +50,7 @@ class NeuralGPUConfig(PartConfig):
     """
 
     network: Literal["neural_gpu"] = option(
-        NEURAL_GPU,
+        "neural_gpu",
         """Kind of encoder: `"neural_gpu"`, convolutional gated recurrent units on a mental
         image.""",
     )
@@ -84,8 +84,8 @@ class SymbolInput(PartConfig):
         Sutskever (2016); or `"aligned"`, one above the other, so that a symbol is a pair of digits,
         as in Price et al. (2016).""",
     )
-    embedding_scale: float | None = option(
-        None, "Factor of the embeddings. `None`: `sqrt(d_model)` (section 3.4)."
+    embedding_scale: OptionalNumber = option(
+        None, options_of(TokenInput)["embedding_scale"].metadata["help"]
     )
 
     @property
@@ -98,37 +98,6 @@ class SymbolInput(PartConfig):
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DigitHead(PartConfig):
     """Configuration of a head that predicts a digit at each position; it has no options."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CalculatorEncoder(Part):
-    """Encoder of the symbols: blocks, `"transformer"`, or a Neural GPU, `"neural_gpu"`."""
-
-    default: StackConfig = ENCODER.default
-    kind: str = "network"
-    leave_out: tuple = ENCODER.leave_out
-    more_kinds: tuple = (TRANSFORMER,)
-
-    def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102
-        if base is None:
-            return {**super().options(NeuralGPUConfig()), **super().options(self.default)}
-        return super().options(base)
-
-    def kind_option(self) -> dataclasses.Field | None:  # noqa: D102
-        return NeuralGPUConfig().options()[self.kind]
-
-    def accepted(self) -> Any:  # noqa: D102
-        return super().accepted() | NeuralGPUConfig | str
-
-    def begin(self, given) -> tuple[Any, dict[str, Any]]:  # noqa: D102
-        base, table = super().begin(given)
-        network = table.get(self.kind)
-        if network in self.more_kinds:
-            del table[self.kind]
-        return NeuralGPUConfig(network=network) if self.kind in table else base, table
-
-    def from_dict(self, fields) -> Any:  # noqa: D102
-        return (NeuralGPUConfig if self.kind in fields else StackConfig).from_dict(fields)
 
 
 class CalculatorConfig(ModelConfig):
@@ -148,6 +117,6 @@ class CalculatorConfig(ModelConfig):
 
     description = {
         "input": Part(SymbolInput()),
-        "encoder": CalculatorEncoder(),
+        "encoder": EncoderChoice(kind="network", other=NeuralGPUConfig()),
         "head": Part(DigitHead()),
     }

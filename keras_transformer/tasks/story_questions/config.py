@@ -4,11 +4,11 @@ import dataclasses
 from typing import Any, Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import Count, check_choice, is_integer
+from keras_transformer.checks import Count, is_integer
+from keras_transformer.config.encoders import EncoderChoice
 from keras_transformer.config.label_heads import LabelsHead
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.config.stack import ENCODER, StackConfig
 from keras_transformer.config.tokens import TokenInput
 from keras_transformer.tasks.story_questions.memories import SentenceEncoding, TimeEncoding, Tying
 
@@ -109,42 +109,6 @@ def _refuse(part, names):
             )
 
 
-MEMORY = MemoryConfig()
-
-
-@dataclasses.dataclass(frozen=True)
-class StoryEncoder(Part):
-    """Encoder of a question and its story: blocks, `"transformer"`, or `"memory"`."""
-
-    default: StackConfig = ENCODER.default
-    kind: str = "reader"
-    leave_out: tuple = ENCODER.leave_out
-    more_kinds: tuple = ("transformer",)
-
-    def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102
-        if base is None:
-            return {**super().options(MEMORY), **super().options(self.default)}
-        return super().options(base)
-
-    def kind_option(self) -> dataclasses.Field | None:  # noqa: D102
-        return MEMORY.options()[self.kind]
-
-    def accepted(self) -> Any:  # noqa: D102
-        return super().accepted() | MemoryConfig | str
-
-    def begin(self, given) -> tuple[Any, dict[str, Any]]:  # noqa: D102
-        base, table = super().begin(given)
-        if self.kind not in table:
-            return base, table
-        check_choice("encoder", table[self.kind], (*self.more_kinds, MEMORY.reader))
-        if table[self.kind] == MEMORY.reader:
-            return MEMORY, table
-        return base, {name: value for name, value in table.items() if name != self.kind}
-
-    def from_dict(self, fields) -> Any:  # noqa: D102
-        return (MemoryConfig if self.kind in fields else StackConfig).from_dict(fields)
-
-
 class StoryReaderConfig(ModelConfig):
     """Configuration of a `StoryReader`.
 
@@ -162,6 +126,6 @@ class StoryReaderConfig(ModelConfig):
 
     description = {
         "input": Part(StoryInput()),
-        "encoder": StoryEncoder(),
+        "encoder": EncoderChoice(kind="reader", other=MemoryConfig()),
         "head": Part(AnswersHead()),
     }

@@ -1,15 +1,14 @@
 """Configurations of a `SeriesRegressor`: its inputs, encoder and head, and the whole model."""
 
 import dataclasses
-import typing
 from typing import Annotated, Any, Literal
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.checks import Count, Rate, check_choice, check_positive
+from keras_transformer.checks import Count, Rate, check_positive
 from keras_transformer.config.block import BlockConfig
+from keras_transformer.config.encoders import EncoderChoice
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.config.stack import ENCODER, StackConfig
 from keras_transformer.mixers import Mixer, SelfAttention, completed, short_options
 from keras_transformer.norms import Norm
 from keras_transformer.tasks.time_series.table_format import TableFormat
@@ -186,40 +185,6 @@ class SeriesInput(PartConfig):
 RECURRENT = RecurrentConfig(cells="lstm_attention")  # all options have an effect on this kind
 
 
-@dataclasses.dataclass(frozen=True)
-class StepsEncoder(Part):
-    """Encoder of the steps of a time series: blocks, `"transformer"`, or recurrent layers."""
-
-    default: StackConfig = ENCODER.default
-    kind: str = "cells"
-    leave_out: tuple = ENCODER.leave_out
-    more_kinds: tuple = ("transformer",)
-    causal: bool = True
-
-    def options(self, base=None) -> dict[str, dataclasses.Field]:  # noqa: D102
-        if base is None:
-            return {**super().options(RECURRENT), **super().options(self.default)}
-        return super().options(base)
-
-    def kind_option(self) -> dataclasses.Field | None:  # noqa: D102
-        return RECURRENT.options()[self.kind]
-
-    def accepted(self) -> Any:  # noqa: D102
-        return super().accepted() | RecurrentConfig | str
-
-    def begin(self, given) -> tuple[Any, dict[str, Any]]:  # noqa: D102
-        base, table = super().begin(given)
-        if self.kind in table:
-            check_choice("encoder", table[self.kind], (*self.more_kinds, *typing.get_args(Cells)))
-        if table.get(self.kind) in self.more_kinds:
-            del table[self.kind]
-        return RecurrentConfig(cells=table[self.kind]) if self.kind in table else base, table
-
-    def from_dict(self, fields) -> Any:  # noqa: D102
-        kind = RecurrentConfig if self.kind in fields else StackConfig
-        return kind.from_dict(fields)
-
-
 class SeriesConfig(ModelConfig):
     """Configuration of a `SeriesRegressor`.
 
@@ -238,7 +203,7 @@ class SeriesConfig(ModelConfig):
 
     description = {
         "input": Part(SeriesInput()),
-        "encoder": StepsEncoder(),
+        "encoder": EncoderChoice(kind="cells", other=RECURRENT, causal=True),
         "head": Part(NumberHead()),
     }
     follow = frozenset({"max_length"})
