@@ -87,6 +87,18 @@ SERIES = {
     "target_scale": 1.5,
 }
 SYMBOLS = {"tokens": np.minimum(VALUES["tokens"], 4)}
+# A question, the sentences of a story, each after the id 1, the id 2 and padding.
+STORIES = {
+    "tokens": np.array(
+        [
+            [4, 5, 1, 6, 7, 1, 8, 9, 7, 1, 5, 2],
+            [5, 7, 6, 1, 9, 2, 0, 0, 0, 0, 0, 0],
+            [8, 1, 4, 1, 7, 9, 2, 0, 0, 0, 0, 0],
+            [6, 1, 7, 1, 8, 1, 9, 1, 5, 4, 2, 0],
+        ],
+        "int32",
+    )[:, :T]
+}
 WITH_MIXER = {f"Transformer_{kind}": kind for kind in MIXERS}
 
 
@@ -306,6 +318,16 @@ ROWS = {
         ("tokens",),
         SYMBOLS,
     ),
+    "StoryReader": Row(
+        lambda: kt.models.StoryReader(**STACK, labels=("a", "b", "c")), ("tokens",), STORIES
+    ),
+    "StoryReader_memory": Row(
+        lambda: kt.models.StoryReader(
+            encoder="memory", num_layers=2, d_model=6, vocab_size=19, labels=("a", "b", "c")
+        ),
+        ("tokens",),
+        STORIES,
+    ),
     "SeriesEmbedding": Row(lambda: kt.layers.SeriesEmbedding(D, max_length=29), ("series",)),
     "SnowAccount": Row(lambda: kt.models.SnowAccount(0, 2, max_length=29), ("series",)),
     "SeriesRegressor": Row(
@@ -346,6 +368,8 @@ MODELS = {
     "ImageClassifier",
     "Calculator",
     "Calculator_neural_gpu",
+    "StoryReader",
+    "StoryReader_memory",
     "SeriesRegressor",
     "SeriesRegressor_gru_attention",
 }

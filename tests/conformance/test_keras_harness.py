@@ -8,7 +8,6 @@ from conformance.rows import (
     MASKS,
     MODELS,
     RENAMED,
-    VALUES,
     call,
     inputs_of,
     is_layer,
@@ -55,15 +54,15 @@ def arguments_of(name):
 
 def run_layer_test(harness, name, **options):
     layer_class, config = arguments_of(name)
-    first, *others = HARNESS_ROWS[name].arguments
+    (first, *others), values = HARNESS_ROWS[name].arguments, inputs_of(name)
     if others[:1] == ["memory"]:
-        shapes = {f"{key}_shape": VALUES[key].shape for key in (first, "memory")}
+        shapes = {f"{key}_shape": values[key].shape for key in (first, "memory")}
         options.update(input_shape=shapes, input_dtype=dict.fromkeys(shapes, "float32"))
         others = others[1:]
         options["run_training_check"] = False  # the harness would call the layer with one argument
     else:
-        options["input_data"] = keras.ops.convert_to_tensor(VALUES[first])
-    masks = {RENAMED.get((name, key), key): VALUES[key] for key in others}
+        options["input_data"] = keras.ops.convert_to_tensor(values[first])
+    masks = {RENAMED.get((name, key), key): values[key] for key in others}
     expected = call(name, HARNESS_ROWS[name].make(), inputs_of(name))
     harness.run_layer_test(
         layer_class,
@@ -160,7 +159,7 @@ def test_the_computed_output_shape_matches_the_output(name):
 def test_time_distributed(name, length):
     """Each slice is computed on its own, with a loop of known or unknown length."""
     (first, *_), layer = HARNESS_ROWS[name].arguments, HARNESS_ROWS[name].make()
-    value = np.stack([np.roll(VALUES[first], n, axis=1) for n in range(3)], axis=1)
+    value = np.stack([np.roll(inputs_of(name)[first], n, axis=1) for n in range(3)], axis=1)
     inputs = keras.Input((length, *value.shape[2:]), dtype=value.dtype.name)
     model = randomise(keras.Model(inputs, keras.layers.TimeDistributed(layer)(inputs)))
     expected = np.stack([to_numpy(layer(value[:, n])) for n in range(3)], axis=1)

@@ -62,7 +62,7 @@ def logits_of_the_reference(model, tokens, record=None):
         np.stack([past] * len(tokens)),
         config.num_layers,
         config.decoder.block.attention.num_heads,
-        norm=config.decoder.block.norm,
+        norm=config.decoder.block.norm.kind,
         activation=config.decoder.block.activation,
         epsilon=config.decoder.block.normalization.epsilon,
         kind=config.decoder,

@@ -77,7 +77,7 @@ def reference_logits(model, frames, lengths, target):
             x = x + weights["source_embedding/positions"][: len(x)]
         else:
             x = x + reference.sinusoids(len(x), chosen.d_model)
-        x, norm = x[None], chosen.encoder.block.norm
+        x, norm = x[None], chosen.encoder.block.norm.kind
         everywhere = np.ones((1, x.shape[1], x.shape[1]), bool)
         memory = reference.encoder(
             reference.scope(weights, "encoder"), x, everywhere, 1, 2, norm=norm

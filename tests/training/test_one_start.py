@@ -138,7 +138,9 @@ def test_a_configuration_completed_with_data_equals_one_built_with_them(kind):
             if key in follow or key in options and options[key].metadata["set_by"]}  # fmt: skip
     if "target_vocab_size" in data:
         model["tie"] = "none"
-    assert data
+    if not data:
+        assert kind == "arithmetic"  # its symbols are always the same
+        return
     config = task.config_class.preset("tiny", **model)
     built = task.config_class.preset("tiny", **model, **data)
     assert config.with_data(**data) == built != config
