@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow, slow_except
 from support import run_benchmark
 
 from keras_transformer.layers import (
@@ -72,14 +73,19 @@ def reached(mixer, position, causal):
     return np.flatnonzero(sizes).tolist()
 
 
-@pytest.mark.parametrize("name", DISTANCES)
+@pytest.mark.parametrize("name", slow_except(DISTANCES, "restricted", "dilated_convolution"))
 def test_a_causal_layer_reaches_as_far_as_it_should(name):
     for position in (0, 5, LENGTH - 1):
         first = max(0, position - DISTANCES[name][0])
         assert reached(mixer_of(name), position, True) == [*range(first, position + 1)]
 
 
-@pytest.mark.parametrize("name", [name for name in DISTANCES if DISTANCES[name][1] is not None])
+@pytest.mark.parametrize(
+    "name",
+    slow_except(
+        [name for name in DISTANCES if DISTANCES[name][1] is not None], "gated_convolution"
+    ),
+)
 def test_a_layer_in_both_directions_reaches_to_both_sides(name):
     middle, distance = LENGTH // 2, DISTANCES[name][1]
     expected = [n for n in range(LENGTH) if abs(n - middle) <= distance]
@@ -92,6 +98,7 @@ def test_a_dilated_convolution_reads_positions_apart():
     assert reached(GatedConvolution(width=4), LENGTH - 1, True) == [7, 8, 9, 10]
 
 
+@pytest.mark.slow
 def test_a_path_is_logarithmic_while_the_dilation_grows():
     from table1_reach import Counted
 
@@ -106,12 +113,12 @@ def test_a_path_is_logarithmic_while_the_dilation_grows():
 @pytest.mark.parametrize(
     ("name", "length", "layers", "path"),
     [
-        ("self_attention", 11, 1, 1),
+        slow("self_attention", 11, 1, 1),
         ("restricted", 11, 4, 4),  # ceil(10 / 3)
-        ("lstm", 11, 1, 11),
+        slow("lstm", 11, 1, 11),
         ("ssru", 11, 1, 4),  # ceil(log2(11)) rounds of doubling
         ("gated_convolution", 11, 5, 5),  # ceil(10 / 2)
-        ("dilated_convolution", 11, 3, 3),  # 2 + 4 + 8 positions
+        slow("dilated_convolution", 11, 3, 3),  # 2 + 4 + 8 positions
     ],
 )
 def test_layers_and_path_between_the_ends(name, length, layers, path):
@@ -123,7 +130,8 @@ def test_layers_and_path_between_the_ends(name, length, layers, path):
     assert not row["last"]["vanishes"]
 
 
-@pytest.mark.parametrize("phase", ["forward", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["forward", "training"])
 def test_sequential_operations_grow_as_in_table_1(phase):
     lengths = 4, 8, 16
     for mixer in (mixer_of("self_attention"), GatedConvolution()):
@@ -141,6 +149,7 @@ def test_sequential_operations_grow_as_in_table_1(phase):
     assert steps[0] == steps[1] > 0  # each doubling of the length is one more round
 
 
+@pytest.mark.slow
 def test_multiplications_are_those_of_the_equations():
     n, d, heads = 7, WIDTH, 3
     attention = 4 * n * d * d + 2 * heads * n * n * (d // heads)
