@@ -39,8 +39,9 @@ class Mixer(Variant):
 
     @classmethod
     def described_kinds(cls) -> dict[str, str]:
-        """Returns what each kind of this library is, by name; self-attention is the first."""
-        kinds = {name: kind.about for name, kind in cls.kinds().items() if kind.about}
+        """Returns what each kind with an `about` of its own is, by name; self-attention first."""
+        kinds = {name: vars(kind).get("about") for name, kind in cls.kinds().items()}
+        kinds = {name: about for name, about in kinds.items() if about}  # its own, not inherited
         return {cls.default_kind: kinds[cls.default_kind], **kinds}
 
     def at(self, number: int) -> Mixer:
