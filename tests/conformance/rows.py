@@ -323,7 +323,12 @@ ROWS = {
     ),
     "StoryReader_memory": Row(
         lambda: kt.models.StoryReader(
-            encoder="memory", num_layers=2, d_model=6, vocab_size=19, labels=("a", "b", "c")
+            encoder="memory",
+            num_layers=2,
+            d_model=6,
+            vocab_size=19,
+            labels=("a", "b", "c"),
+            time={"kind": "temporal", "noise": 0.0},
         ),
         ("tokens",),
         STORIES,
