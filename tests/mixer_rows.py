@@ -16,7 +16,7 @@ from keras_transformer.mixers import Mixer
 
 @dataclasses.dataclass(frozen=True)
 class MixerRow:
-    """How a mixer is tested.
+    """Reference and options for the tests of a mixer.
 
     Attributes:
         reference: A function from weights by path, `x` `[B, T, D]`, the real positions `[B, T]` and

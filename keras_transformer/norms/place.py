@@ -21,7 +21,7 @@ class NormPlace(Variant):
 
     @property
     def first(self) -> bool:
-        """Whether the first sublayer of the first block has a normalisation."""
+        """`True` if the first sublayer of the first block has a normalisation."""
         return True
 
 

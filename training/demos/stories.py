@@ -11,6 +11,7 @@ from typing import Any
 
 from keras_transformer.training.data.sources.dice import Dice
 from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.tasks.story_questions.answers import with_known_answers
 
 TESTED = 1000  # questions of each kind in the test split
 
@@ -195,4 +196,6 @@ def open_stories(settings) -> MemoryData:
         splits["test"] += drawn[:TESTED]
         splits["validation"] += drawn[TESTED : TESTED + validated]
         splits["train"] += drawn[TESTED + validated :]
+    pair = with_known_answers(splits["train"], splits["validation"])
+    splits["train"], splits["validation"] = pair
     return MemoryData(splits, "generated stories of people, places and things")

@@ -21,7 +21,7 @@ FACTS = {"one_fact": {1}, "two_facts": {2}, "three_facts": {3}, "yes_no": {1}}
 
 
 def replayed(sentences):
-    """Follows a story word by word: where people and things were, in order, and who has what."""
+    """Follows a story word by word: the places of people and things, in order, and owners."""
     people, things, held = (collections.defaultdict(list), collections.defaultdict(list), {})
     for sentence in sentences:
         person, _, *_ = words = re.findall(r"\w+", sentence)
@@ -94,6 +94,7 @@ def test_a_seed_gives_the_same_questions_and_splits_share_none():
     assert len({*texts}) == len(texts)
     answers = collections.Counter(row[2] for row in rows[2] if row[3] == b"yes_no")
     assert min(answers.values()) > 0.4 * TESTED
+    assert {row[2] for row in rows[1]} <= {row[2] for row in rows[0]}
 
 
 LINES = (
@@ -124,6 +125,12 @@ def test_the_last_tenth_is_for_validation(tmp_path):
     files = types.SimpleNamespace(train=[str(path)], validation=None, test=[str(path)])
     data = open_babi(files)
     assert [data.count(split) for split in data.splits] == [27, 3, 30]
+    path.write_text(LINES * 10 + "1 Mary moved to the attic.\n2 Where is Mary?\tattic\t1\n")
+    data = open_babi(files)
+    assert [data.count(split) for split in data.splits] == [28, 3, 31]
+    rows = {split: [*data.rows(split).as_numpy_iterator()] for split in data.splits}
+    assert sorted(rows["train"] + rows["validation"]) == sorted(rows["test"])
+    assert b"attic" in {row[2] for row in rows["train"]}, "the model has an output for it"
     path.write_text(LINES)
     with pytest.raises(ValueError, match="must contain at least 10 questions, of which the last"):
         open_babi(files)

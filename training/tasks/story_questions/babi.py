@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from keras_transformer.text.lines import read_lines
 from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.tasks.story_questions.answers import with_known_answers
 
 NUMBER = re.compile(r"[0-9]{1,9}")
 SPLIT = re.compile(r"_(train|valid|test)$")
@@ -57,8 +58,10 @@ def open_babi(settings) -> MemoryData:
         if split == "train" and settings.validation is None:
             cuts = [len(file) - len(file) // 10 for file in files]
             pairs = list(zip(files, cuts, strict=True))
-            examples["validation"] = [one for file, cut in pairs for one in file[cut:]]
-            files = [file[:cut] for file, cut in pairs]
+            last = [one for file, cut in pairs for one in file[cut:]]
+            first = [one for file, cut in pairs for one in file[:cut]]
+            first, examples["validation"] = with_known_answers(first, last)
+            files = [first]
         if files:
             examples[split] = [one for file in files for one in file]
     if not examples.get("validation"):
