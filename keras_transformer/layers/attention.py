@@ -1,5 +1,6 @@
 """Multi-head self-attention (section 3.2.3, second and third item)."""
 
+import functools
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ from keras_transformer import positions
 from keras_transformer.arguments import options_of, with_options
 from keras_transformer.checks import check_flag, is_integer
 from keras_transformer.layers.dot_product import attend_to_parts
+from keras_transformer.layers.local import LocalBlocks, chosen
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
 from keras_transformer.mixers import LocalWindow, SelfAttention
@@ -84,6 +86,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         window = self.options.window
         self.window = None if window is None else of_one_layer(window)
         self.causal, self.hides_start = causal, hides_start
+        is_local = self.window is not None and not hides_start
+        self.blocks = LocalBlocks(self.window.size, causal) if is_local else None
         self.position = positions.for_attention("none" if position is None else position)
 
     def build(self, x_shape: Shape, attention_mask_shape: Shape | None = None) -> None:  # noqa: D102
@@ -101,8 +105,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         real, length = attention_mask, self.kernels.packing.length(x, attention_mask)
         places = ops.arange(length, dtype="int32")  # [T]
         heads = self._project(x, places, real)  # [B, H, T, K], [B, G, T, K] twice
-        attend = self.attend_with_weights if return_attention_scores else self.attend
-        return self._attend(attend, heads, places, join_masks(attention_mask, mask), training, real)
+        masks = join_masks(attention_mask, mask)
+        return self._attend(heads, places, masks, training, real, return_attention_scores)
 
     def read(self, x: Tensor, count: Tensor | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the output of a call without dropout, and the key and value heads.
@@ -117,18 +121,38 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         places = ops.arange(ops.shape(x)[1], dtype="int32")  # [T]
         query, key, value = self._project(x, places)
-        return self._attend(self.attend, (query, key, value), places), (key, value)
+        return self._attend((query, key, value), places), (key, value)
 
-    def _attend(self, attend, heads, places, attention_mask=None, training=False, real=None):
-        """Returns the result of `attend` for all positions `[T]`, with all masks and biases."""
-        query, key, value = heads
-        past = causal_mask(ops.shape(places)[0]) if self.causal else None  # [1, T, T]
-        attention_mask = join_masks(past, self._near(places, places), attention_mask)  # [B, T, T]
+    def _attend(self, heads, places, attention_mask=None, training=False, real=None, weights=False):
+        """Returns the output for all positions `[T]`, with all masks and biases; or also weights.
+
+        With a window and many positions, scores are computed in blocks, unless they have biases.
+        """
+        query, key, _ = heads
+        length = ops.shape(places)[0]
         bias, pairs = self._relation(query, places, places)
         of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
         if of_keys is not None:
             bias = of_keys if bias is None else bias + of_keys
-        return attend(query, key, value, attention_mask, training, bias, pairs, real)
+
+        def mask():
+            past = causal_mask(length) if self.causal else None  # [1, T, T]
+            return join_masks(past, self._near(places, places), attention_mask)  # [B, T, T]
+
+        if weights:
+            return self.attend_with_weights(*heads, mask(), training, bias, pairs, real)
+
+        def whole():
+            return self.attended(*heads, mask(), training, bias, pairs)
+
+        def near():
+            attend = functools.partial(self.attended, training=training)
+            return self.blocks.attend(attend, heads, attention_mask)
+
+        of_keys_alone = attention_mask is None or attention_mask.shape[1] == 1
+        if self.blocks is None or bias is not None or pairs is not None or not of_keys_alone:
+            return self._join_heads(whole(), real)
+        return self._join_heads(chosen(self.blocks.pays(length), near, whole), real)
 
     def _project(self, x, places, real=None):
         """Returns query heads `[B, H, T, K]`, and key and value heads `[B, G, T, K]`."""

@@ -146,14 +146,26 @@ class MultiHeadAttention(AttendingLayer):
         Returns:
             The output `[B, T, D]`, packed like the queries.
         """
+        heads = self.attended(query, key, value, attention_mask, training, bias, pairs)
+        return self._join_heads(heads, real)
+
+    def attended(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attention_mask: Tensor | None = None,
+        training: bool | None = None,
+        bias: Tensor | None = None,
+        pairs: Tensor | None = None,
+    ) -> Tensor:
+        """Returns the heads `[B, H, T, K]` that `attend` concatenates and projects."""
         scale = self.score.scale(query)
         drops = training and self.dropout_rate
         if self.kernels.attend is None or scale is None or drops or pairs is not None:
             composed = self._composed(query, key, value, attention_mask, training)
-            heads = attend(*composed, bias, pairs, training)
-        else:
-            heads = self.kernels.attend(query, key, value, _of_heads(attention_mask), bias, scale)
-        return self._join_heads(heads, real)
+            return attend(*composed, bias, pairs, training)
+        return self.kernels.attend(query, key, value, _of_heads(attention_mask), bias, scale)
 
     def attend_with_weights(
         self,

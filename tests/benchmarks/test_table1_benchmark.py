@@ -166,6 +166,12 @@ def test_multiplications_are_those_of_the_equations():
     assert counted(DilatedConvolution(), n).multiplications == dilated
 
 
+def test_a_window_makes_the_cost_grow_with_the_length_alone():
+    mixer = mixer_of("restricted")
+    counts = [counted(mixer, n).multiplications for n in (256, 512, 1024)]
+    assert counts[1] == 2 * counts[0] and counts[2] == 2 * counts[1]
+
+
 def test_a_chain_goes_through_the_trips_of_a_loop():
     from table1_counts import Counts
 
