@@ -141,17 +141,17 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
         if weights:
             return self.attend_with_weights(*heads, mask(), training, bias, pairs, real)
-
-        def whole():
-            return self.attended(*heads, mask(), training, bias, pairs)
+        of_keys_alone = attention_mask is None or attention_mask.shape[1] == 1
+        if self.blocks is None or bias is not None or pairs is not None or not of_keys_alone:
+            return self.attend(*heads, mask(), training, bias, pairs, real)
 
         def near():
             attend = functools.partial(self.attended, training=training)
             return self.blocks.attend(attend, heads, attention_mask)
 
-        of_keys_alone = attention_mask is None or attention_mask.shape[1] == 1
-        if self.blocks is None or bias is not None or pairs is not None or not of_keys_alone:
-            return self._join_heads(whole(), real)
+        def whole():
+            return self.attended(*heads, mask(), training)
+
         return self._join_heads(chosen(self.blocks.pays(length), near, whole), real)
 
     def _project(self, x, places, real=None):
