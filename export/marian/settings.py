@@ -77,6 +77,9 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         The name of the field, its value and its allowed values as a text; `None` if Marian can
         express all.
     """
+    wrong = _unexpressed_mixer(config)
+    if wrong is not None:
+        return wrong
     wanted = {
         "norm": PostNorm(),
         "position": Sinusoidal("halves", endpoint=True),
@@ -104,12 +107,6 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         bias = stack.block.attention.use_bias
         if not isinstance(bias, bool):
             return "attention_bias", bias, "True or False"
-    mixer = config.encoder.mixer.kind
-    if mixer != OURS["self-attention"]:
-        return "mixer", mixer, f"{OURS['self-attention']!r} in the encoder"
-    mixer = config.decoder.mixer.kind
-    if mixer not in OURS.values():
-        return "mixer", mixer, " or ".join(map(repr, OURS.values()))
     for name, value in flat.get("decoder", {}).items():
         if name not in ("num_layers", "mixer"):
             return name, value, f"{flat.get(name)!r}, as in the encoder"
@@ -118,4 +115,15 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         return "feed_forward", feed_forward, "Plain()"
     if activation not in ACTIVATIONS.values():
         return "activation", activation, " or ".join(map(repr, ACTIVATIONS.values()))
+    return None
+
+
+def _unexpressed_mixer(config):
+    """Returns the same as `unexpressed` for the mixers of a model."""
+    mixer = config.encoder.mixer.kind
+    if mixer != OURS["self-attention"]:
+        return "mixer", mixer, f"{OURS['self-attention']!r} in the encoder"
+    mixer = config.decoder.mixer.kind
+    if mixer not in OURS.values():
+        return "mixer", mixer, " or ".join(map(repr, OURS.values()))
     return None

@@ -166,6 +166,18 @@ class StackConfig(PartConfig):
         """Returns `True` if the self-attention of block `number`, counted from 0, has a window."""
         return self.window is not None and self.window.at(number) is not None
 
+    def of_block(self, number: int) -> "StackConfig":
+        """Returns the configuration of block `number`, counted from 0, as if it stood alone.
+
+        It has the mixer, the window, the position and the place of norms of this block.
+        """
+        own = {"mixer": self.mixer.at(number), "norm": self.block.norm.at(number)}
+        changes: dict[str, Any] = {"block": dataclasses.replace(self.block, **own)}
+        if self.is_local(number) and self.local_position is not None:
+            acts = "attention_position" if self.attention_position.attends else "position"
+            changes[acts] = self.local_position
+        return dataclasses.replace(self, **changes)
+
     def position_of(self, number: int) -> Position:
         """Returns the `Position` of the self-attention of block `number`, counted from 0."""
         local = self.local_position if self.is_local(number) else None

@@ -171,8 +171,8 @@ def check_alignment(alignment, config) -> None:
     layers, heads = config.decoder_layers, config.decoder.block.memory_attention.num_heads
     if not heads:
         raise ValueError(
-            "`alignment` must be None for a decoder without attention to the source. "
-            f"Received: alignment={alignment!r}."
+            "`alignment` must be None for a decoder without attention to the source, which has no "
+            f"alignments. Received: alignment={alignment!r}."
         )
     is_pair = isinstance(alignment, (tuple, list)) and len(alignment) == 2
     layer, head = alignment if is_pair else (None, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 from keras_transformer.arguments import option
@@ -23,6 +24,14 @@ class NormPlace(Variant):
     def first(self) -> bool:
         """`True` if the first sublayer of the first block has a normalisation."""
         return True
+
+    def at(self, number: int) -> NormPlace:
+        """Returns the place of the normalisations of one block of a stack.
+
+        Args:
+            number: Index of the block, counted from 0.
+        """
+        return self
 
 
 @declared
@@ -54,3 +63,6 @@ class PreNorm(NormPlace):
         """Normalises the input of the first block's first sublayer; false in ModernBERT, where
         `embedding_norm` does that already.""",
     )
+
+    def at(self, number: int) -> PreNorm:  # noqa: D102
+        return dataclasses.replace(self, first=self.first or number > 0)

@@ -29,12 +29,19 @@ def choose(attentions, kind: str | None = None) -> Any:
         kind: Key of the dictionary. `None`: the first one.
 
     Raises:
-        ValueError: If the dictionary has no such key.
+        ValueError: If the dictionary has no such key, or is empty.
     """
+    check_any(attentions)
     if kind is None:
         return next(iter(attentions.values()))
     check_choice("kind", kind, attentions)
     return attentions[kind]
+
+
+def check_any(attentions) -> None:
+    """Raises `ValueError` if a dictionary of `Attention`s is empty, as that of ByteNet is."""
+    if not attentions:
+        raise ValueError("The model has no attention to draw: no layer attends.")
 
 
 @styled

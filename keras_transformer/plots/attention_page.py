@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.files import write_text
-from keras_transformer.plots.attention import TITLES
+from keras_transformer.plots.attention import TITLES, check_any
 
 TEMPLATE = Path(__file__).with_name("attention.html")
 PLACEHOLDER = "{{data}}"  # in the template
@@ -34,8 +34,9 @@ def attention_page(attentions: Mapping[str, Any]) -> str:
         HTML, a string.
 
     Raises:
-        ValueError: If an attention is not one between tokens.
+        ValueError: If there is no attention, or one that is not between tokens.
     """
+    check_any(attentions)
     if other := [kind for kind in attentions if kind not in SIDES]:
         raise ValueError(
             "`attentions` must be attention between tokens, which the page lists; draw a figure "

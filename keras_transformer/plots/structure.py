@@ -74,7 +74,7 @@ def _draw_column(tower, column, memories, drawn):
     if stack.embedding_norm is not None:
         tower.box("Norm", [_count(stack.embedding_norm)], NORM)
     begin = tower.y + GAP / 2
-    center = _draw_block(tower, stack.blocks[0])
+    center = _draw_block(tower, stack.blocks)
     size = f"{stack.blocks[0].count_params():,}\nparameters each"
     tower.frame(begin, [(f"× {stack.num_layers}", 12), (size, 6.5)])
     for memory in memories:
@@ -100,11 +100,16 @@ def _draw_embedding(tower, column, drawn):
         tower.box("Segments", [f"2 × {embedding.d_model}", _count(column.segments)], EMBEDDING)
 
 
-def _draw_block(tower, block):
-    """Draws a block; returns the height of its cross-attention, or else of its first sublayer."""
+def _draw_block(tower, blocks):
+    """Draws a block of a stack.
+
+    Returns:
+        The height of its cross-attention; without, of its first sublayer.
+    """
+    block = blocks[0]
     if block.config.has_state:
         role, layer = block.history_role, block.history()
-        lines = [_state(layer), _count(layer)]
+        lines = [_state([block.history() for block in blocks]), _count(layer)]
         center = _draw_sublayer(tower, block, role, type(layer.mixer).__name__, lines, ATTENTION)
     else:
         title = "Masked multi-head attention" if block.causal else "Multi-head attention"
@@ -133,11 +138,13 @@ def _draw_feed_forward(tower, block):
     _draw_sublayer(tower, block, "feed_forward", "Feed forward", lines, FEED_FORWARD)
 
 
-def _state(layer):
-    """Returns a line about the state of a `Mixing` layer."""
-    shapes = layer.mixer.state_shapes(layer.widths["x"])
-    size = sum(math.prod(shape) for shape in shapes)
-    return f"state of {size:,}" if layer.causal else "both directions"
+def _state(layers):
+    """Returns a line about the states of the `Mixing` layers of a stack."""
+    if not layers[0].causal:
+        return "both directions"
+    shapes = [layer.mixer.state_shapes(layer.widths["x"]) for layer in layers]
+    sizes = sorted({sum(map(math.prod, of_layer)) for of_layer in shapes})
+    return f"state of {' to '.join(f'{size:,}' for size in dict.fromkeys(sizes[:1] + sizes[-1:]))}"
 
 
 def _draw_attention(tower, block, name, title, remarks):
@@ -150,12 +157,17 @@ def _draw_attention(tower, block, name, title, remarks):
 
 def _draw_sublayer(tower, block, name, title, lines, color):
     """Draws a sublayer with residual connection and norm; returns the height of its centre."""
-    norm, pre_norm = _count(getattr(block, f"{name}_norm")), block.config.block.norm.is_before
+    config, layer = block.config.block, getattr(block, f"{name}_norm")
+    size = [_count(layer)] if layer.weights else []
+    word = "scale" if isinstance(layer, keras.layers.Rescaling) else "norm"
     before = tower.fork()
-    if pre_norm:
-        tower.box("Norm", [norm], NORM)
+    if config.norm.is_before:
+        tower.box(word.capitalize(), size, NORM)
     center = tower.box(title, lines, color)
-    end = tower.box("Add") if pre_norm else tower.box("Add & norm", [norm], NORM)
+    if config.norm.is_before or config.normalization.is_identity:
+        end = tower.box("Add")
+    else:
+        end = tower.box(f"Add & {word}", size, NORM)
     tower.around(before, end)
     return center
 

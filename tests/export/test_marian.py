@@ -267,6 +267,8 @@ def test_the_emulated_engine_nearly_equals_the_float_model(tmp_path):
             {"decoder": "ssru", "cross_attention": CrossAttention(num_heads=1)}, "`num_heads`=1: it"
         ),
         slow({"encoder": "gru"}, "`mixer`='gru': it must be 'self_attention' in the encoder"),
+        ({"mixer": "gru", "position": "none", "norm": "pre"}, "`mixer`='gru': it must be 'self_"),
+        ({"decoder": "lstm", "position": "none"}, "`mixer`='lstm': it must be 'self_.* or 'ssru'"),
         ({"feed_forward": "gated"}, r"`feed_forward`=Gated\(\): it must be Plain\(\)"),
         slow({"forced_eos_id": 3}, "`forced_eos_id`=3"),
         (

@@ -10,6 +10,7 @@ import pytest
 from keras_transformer.installation import install_hint
 from keras_transformer.pipelines import Attention
 from keras_transformer.plots.attention import alignment_figure, attention_figure, choose
+from keras_transformer.plots.attention_page import attention_page
 from keras_transformer.plots.figure import save_figure
 
 QUERIES, KEYS = ["▁ein", "▁$", "</s>"], ["▁a", "$", "_b", "^", "</s>"]
@@ -91,6 +92,11 @@ def test_a_kind_is_chosen_and_the_first_is_the_default():
     assert choose({"cross": one, "encoder": two}, "encoder") is two
     with pytest.raises(ValueError, match="`kind` must be one of cross. Received: kind='decoder'"):
         choose({"cross": one}, "decoder")
+    for kind in (None, "cross"):
+        with pytest.raises(ValueError, match="The model has no attention to draw: no layer"):
+            choose({}, kind)
+    with pytest.raises(ValueError, match="The model has no attention to draw: no layer"):
+        attention_page({})
 
 
 def test_a_file_is_written_completely_and_reproducibly(tmp_path, suffix=".SVG", magic=b"<?xml"):

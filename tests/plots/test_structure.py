@@ -119,6 +119,22 @@ def test_a_recurrent_decoder_has_no_self_attention():
     assert "state of 22" in texts(structure_figure(transformer(decoder="ssru")))
 
 
+def test_models_without_norms_or_with_factors_have_none():
+    """Two blocks of a decoder of dilated convolutions have states of different sizes."""
+    options = {"feed_forward": "none", "position": "none", "num_decoder_layers": 3}
+    mixers = {"mixer": "dilated_convolution", "cross_attention": "same_position"}
+    figure = structure_figure(transformer(**options, **mixers, normalization="none"))
+    sublayers = ["DilatedConvolution", "Add", "Memory, same position", "Add"]
+    assert boxes(figure) == [
+        *("Embedding", "DilatedConvolution", "Add", "Embedding", *sublayers, "Linear")
+    ]
+    assert {"state of 22 to 88", "both directions"} <= {*texts(figure)}
+    assert "0 parameters" not in texts(figure)
+    figure = structure_figure(transformer(**options, mixer="lstm", normalization="scale"))
+    assert "state of 44" in texts(figure) and "Add & scale" in boxes(figure)
+    assert not {"Norm", "Add & norm"} & {*boxes(figure)}
+
+
 def test_pre_norm_comes_before_the_sublayers_and_at_the_end():
     sublayers = ["Norm", "Multi-head attention", "Add", "Norm", "Feed forward", "Add"]
     assert boxes(structure_figure(classifier())) == [

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
-from pipelines import classifier, translator
+from pipelines import classifier, tokenizer, translator
 
+from keras_transformer import Transformer, TransformerConfig, Translator
 from keras_transformer.tasks.shortlists import learn_shortlist
 
 EOS = 3
@@ -86,6 +87,14 @@ def test_wrong_arguments_are_reported(changes, message):
     arguments = {"sources": ["a", "cat"], "targets": ["a", "cat"], **changes}
     with pytest.raises(ValueError, match=message):
         learn_shortlist(translator(), **arguments)
+
+
+def test_a_decoder_without_attention_to_the_source_has_no_shortlist():
+    options = {"mixer": "dilated_convolution", "cross_attention": "same_position"}
+    config = TransformerConfig(vocab_size=30, num_layers=1, d_model=16, d_ff=8, **options)
+    pipeline = Translator(Transformer(config), tokenizer())
+    with pytest.raises(ValueError, match=r"attention to the source.*cross_attention=SamePosition"):
+        learn_shortlist(pipeline, ["a"], ["a"])
 
 
 def test_a_model_without_a_decoder_has_no_shortlist():

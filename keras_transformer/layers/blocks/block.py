@@ -97,10 +97,9 @@ class Block(ConfiguredLayer):
     set.
 
     Args:
-        config: The `StackConfig` of the stack that the block belongs to.
+        config: The `StackConfig` of the block alone, see `StackConfig.of_block`.
         causal: Whether each position attends only to itself and earlier positions. `None`: the
             default of the class.
-        number: Index of the block in its stack, counted from 0.
         position: The `Position` of its self-attention. `None`: the one that `config` describes.
         **kwargs: `name`, `dtype`, `trainable` and `kernels` as in every layer of this package.
 
@@ -117,14 +116,12 @@ class Block(ConfiguredLayer):
         config: StackConfig,
         *,
         causal: bool | None = None,
-        number: int = 0,
         position: positions.Position | None = None,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self.config, self.mixer = config, config.mixer.at(number)
-        self.position = config.position_of(number) if position is None else position
-        self.normalizes_first = number > 0 or config.block.norm.first
+        self.config, self.mixer = config, config.mixer
+        self.position = config.position_of(0) if position is None else position
         if causal is not None:
             check_flag("causal", causal)
             self.causal = causal
@@ -135,6 +132,11 @@ class Block(ConfiguredLayer):
                 f"Received by {self.name!r}: {config.block.cross_attention!r}, "
                 f"mixer={config.mixer!r}."
             )
+        if config.hides_start and not self.causal:
+            raise ValueError(
+                "`attends_to_start` must be left out unless `causal` is true. "
+                f"Received by {self.name!r}: attends_to_start=False, causal=False."
+            )
         if config.mixer.is_causal and not self.causal:
             raise ValueError(
                 f"`mixer` must read both directions unless `causal` is true. Received by "
@@ -142,16 +144,17 @@ class Block(ConfiguredLayer):
             )
 
     @classmethod
-    def from_stack(cls, config: StackConfig, **kwargs: Any) -> "Block":
+    def from_stack(cls, config: StackConfig, number: int = 0, **kwargs: Any) -> "Block":
         """Returns a block made from the configuration of its stack.
 
         Args:
             config: The `StackConfig`.
-            **kwargs: `number`, `position`, `name`, `dtype`, `trainable` and `kernels`; for an
-                `EncoderBlock` also `causal`.
+            number: Index of the block, counted from 0.
+            **kwargs: `position`, `name`, `dtype`, `trainable` and `kernels`; for an `EncoderBlock`
+                also `causal`.
         """
         layer = cls.__new__(cls)
-        Block.__init__(layer, config, **kwargs)
+        Block.__init__(layer, config.of_block(number), **kwargs)
         return layer
 
     def _build(self, x_shape, memory_shape=None):
@@ -219,7 +222,7 @@ class Block(ConfiguredLayer):
         return self.config.block.normalization.layer(self.dtype_policy, name)
 
     def _make_first_norm(self, name):
-        if self.normalizes_first:
+        if self.config.block.norm.first:
             return self._make_norm(name)
         return keras.layers.Identity(dtype=self.dtype_policy, name=name)
 

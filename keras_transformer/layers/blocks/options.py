@@ -22,7 +22,7 @@ from keras_transformer.variants import Variant
 # Options of a `StackConfig` that only affect the embedding before the stack.
 OF_EMBEDDING = ("d_model",)
 # Options of a stack that a single block does not have.
-OF_STACK = (*("num_layers", "final_norm", "embedding_norm", "attends_to_start"),)
+OF_STACK = ("num_layers", "final_norm", "embedding_norm")
 _FIELDS = StackConfig().options()
 # In a model, `position` may also be one that the embedding adds, which a layer could not do.
 OF_ATTENTION = {

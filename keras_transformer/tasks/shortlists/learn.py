@@ -57,7 +57,7 @@ def learn_shortlist(
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If the lists are empty or differ in length, `first` is above the size of the
-            vocabulary, or there is no such layer or head.
+            vocabulary, or there is no such layer or head, or no attention to the source.
     """
     if not isinstance(translator, ConditionalGenerator):
         raise TypeError(
@@ -66,6 +66,13 @@ def learn_shortlist(
         )
     translator.require_one("have no alignments to learn a shortlist from")
     config = translator.model.config
+    reader = config.decoder.block.memory_attention
+    if not reader.attends:
+        raise ValueError(
+            "A shortlist is learned from the attention to the source, which this decoder does not "
+            "have. Learn it with a model that has it, and the same vocabulary. "
+            f"Received: cross_attention={reader!r}."
+        )
     check_alignment((layer, head), config)
     sources, targets = check_sentences(sources, "sources"), check_sentences(targets, "targets")
     if len(sources) != len(targets) or not sources:
