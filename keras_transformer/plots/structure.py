@@ -151,7 +151,8 @@ def _draw_attention(tower, block, name, title, remarks):
     attention = getattr(block, name)
     d_k, d_v = attention.head_sizes
     sizes = f"d_k = {d_k}" if d_k == d_v else f"d_k = {d_k}, d_v = {d_v}"
-    lines = [", ".join([f"{attention.num_heads} heads, {sizes}", *remarks]), _count(attention)]
+    heads = "1 head" if attention.num_heads == 1 else f"{attention.num_heads} heads"
+    lines = [", ".join([heads, sizes, *remarks]), _count(attention)]
     return _draw_sublayer(tower, block, name, title, lines, ATTENTION)
 
 

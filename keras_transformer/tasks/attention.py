@@ -13,7 +13,8 @@ KINDS = {
 }
 CLASS = "class"  # attention of the class token of an image; see `ImageAttention`
 BEGIN = "\u2581"  # SentencePiece's mark at the beginning of a word
-SPECIAL = re.compile("<(?!0x[0-9A-F]{2}>).+>")  # not the tokens of single bytes
+# Tokens that are no text; not those of single bytes and of unknown characters, which are in words.
+SPECIAL = re.compile("<(?!0x[0-9A-F]{2}>|unk>).+>")
 HOPS = "hops"  # attention of a memory network to sentences; see `StoryAnswerer.attention`
 SOUND = "sound"  # attention of the decoder to a recording; see `SpeechAttention`
 
@@ -49,7 +50,8 @@ class Attention:
         """Returns the attention between words, whose rows sum to 1 as well.
 
         Weights are added up over the tokens of a word that is attended to, and averaged over those
-        of a word that attends. A token in angle brackets, such as the end of a text, is a word.
+        of a word that attends. A token in angle brackets, such as the end of a text, is a word,
+        but `<unk>`, an unknown character, is a part of one.
 
         Raises:
             ValueError: If the tokens do not mark where words begin.

@@ -163,6 +163,13 @@ def test_attention_between_words_adds_up_over_keys_and_averages_over_queries():
     np.testing.assert_allclose(words.weights.sum(axis=-1), 1, atol=1e-6)
 
 
+def test_an_unknown_character_is_a_part_of_its_word():
+    """SentencePiece writes the mark of a word before it as a token of its own."""
+    tokens = ["▁", "<unk>", "▁do", "<unk>", "g", "</s>"]
+    words = Attention("cross", ["▁ein"], tokens, weights(1, 1, 1, 6)).by_words()
+    assert words.keys == ["<unk>", "do<unk>g", "</s>"]
+
+
 def test_an_alignment_is_white_where_attention_is_1():
     attention = cross()
     figure = alignment_figure(attention)
