@@ -86,6 +86,7 @@ SERIES = {
     "target_mean": 0.3,
     "target_scale": 1.5,
 }
+MENTAL = normal(BATCH, T, 3, 5) * VALUES["padding_mask"][:, 0, :, None, None]  # an image
 SYMBOLS = {"tokens": np.minimum(VALUES["tokens"], 4)}
 # A question, the sentences of a story, each after the id 1, the id 2 and padding.
 STORIES = {
@@ -307,17 +308,32 @@ ROWS = {
     "ConvolutionalGRU": Row(
         lambda: kt.layers.ConvolutionalGRU(gate_cutoff=1.1),
         ("x", "padding_mask"),
-        {"x": normal(BATCH, T, 3, 5) * VALUES["padding_mask"][:, 0, :, None, None]},
+        {"x": MENTAL},
     ),
     "NeuralGPU": Row(
         lambda: kt.layers.NeuralGPU(2, image_width=3, gate_cutoff=1.1), ("x", "padding_mask")
     ),
-    "Calculator": Row(lambda: kt.models.Calculator(**PLAIN), ("tokens",), SYMBOLS),
-    "Calculator_neural_gpu": Row(
-        lambda: kt.models.Calculator(encoder="neural_gpu", num_layers=2, d_model=6, dropout=0.0),
-        ("tokens",),
-        SYMBOLS,
+    "TapeGRU": Row(
+        lambda: kt.layers.TapeGRU(gate_cutoff=1.1),
+        ("x", "tape", "padding_mask"),
+        {"x": MENTAL, "tape": normal(BATCH, T, 5, seed=1) * MENTAL[:, :, 1]},
     ),
+    "TapeDecoder": Row(
+        lambda: kt.layers.TapeDecoder(3, 1),
+        ("x", "known", "padding_mask"),
+        {"x": MENTAL, "known": np.random.default_rng(7).integers(-1, 3, (BATCH, T), "int32")},
+    ),
+    "Calculator": Row(lambda: kt.models.Calculator(**PLAIN), ("tokens",), SYMBOLS),
+    **{
+        f"Calculator_{kind}": Row(
+            functools.partial(
+                kt.models.Calculator, encoder=kind, num_layers=2, d_model=6, dropout=0.0
+            ),
+            ("tokens",),
+            SYMBOLS,
+        )
+        for kind in ("neural_gpu", "extended_neural_gpu")
+    },
     "StoryReader": Row(
         lambda: kt.models.StoryReader(**STACK, labels=("a", "b", "c")), ("tokens",), STORIES
     ),
@@ -373,6 +389,7 @@ MODELS = {
     "ImageClassifier",
     "Calculator",
     "Calculator_neural_gpu",
+    "Calculator_extended_neural_gpu",
     "StoryReader",
     "StoryReader_memory",
     "SeriesRegressor",

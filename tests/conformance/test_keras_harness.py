@@ -24,7 +24,8 @@ VARIANTS = [name for name in HARNESS_ROWS if "_" in name and name not in MODELS]
 # Blocks and stacks are made of the other layers and are slow; the slow tests cover what they add.
 SLOW = {"Decoder", "DecoderBlock", "Encoder", "EncoderBlock"}
 # Layers with several arguments, or an argument that `Sequential` and `TimeDistributed` cannot hold.
-ONE_ARGUMENT = [name for name in LAYERS if HARNESS_ROWS[name].arguments[1:2] != ("memory",)]
+SECOND = ("memory", "tape")  # arguments without which a layer cannot be called
+ONE_ARGUMENT = [name for name in LAYERS if not {*SECOND} & {*HARNESS_ROWS[name].arguments}]
 
 
 def for_each_layer(names, cheap=()):
@@ -55,8 +56,8 @@ def arguments_of(name):
 def run_layer_test(harness, name, **options):
     layer_class, config = arguments_of(name)
     (first, *others), values = HARNESS_ROWS[name].arguments, inputs_of(name)
-    if others[:1] == ["memory"]:
-        shapes = {f"{key}_shape": values[key].shape for key in (first, "memory")}
+    if others and others[0] in SECOND:
+        shapes = {f"{key}_shape": values[key].shape for key in (first, others[0])}
         options.update(input_shape=shapes, input_dtype=dict.fromkeys(shapes, "float32"))
         others = others[1:]
         options["run_training_check"] = False  # the harness would call the layer with one argument

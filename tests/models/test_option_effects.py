@@ -116,7 +116,10 @@ BESIDE = [
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
     ("SpanPredictor", {"transform": True}, ["transform_activation"]),
     ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
-    ("Calculator", {"encoder": "neural_gpu", "num_layers": 2}, None),
+    *(
+        ("Calculator", {"encoder": f"{kind}neural_gpu", "num_layers": 2}, None)
+        for kind in ("", "extended_")
+    ),
     *(("SeriesRegressor", {"encoder": kind}, None) for kind in ("lstm", "gru_attention")),
 ]
 

@@ -106,9 +106,12 @@ def test_errors_name_the_expression():
         calculate([3])
 
 
-@pytest.mark.parametrize("layout", ["sequence", "aligned"])
-def test_the_pipeline_reads_the_digits_of_the_model(layout):
-    calculate = pipeline(layout=layout)
+@pytest.mark.parametrize(
+    "layout, encoder",
+    [("sequence", "neural_gpu"), ("aligned", "neural_gpu"), ("aligned", "extended_neural_gpu")],
+)
+def test_the_pipeline_reads_the_digits_of_the_model(layout, encoder):
+    calculate = pipeline(layout=layout, encoder=encoder)
     assert calculate([]) == [] and calculate(" 1 + 10 ") == calculate("1+10")
     together = calculate.answer(EXPRESSIONS)
     for expression, result in zip(EXPRESSIONS, together, strict=True):
@@ -142,6 +145,22 @@ def test_images_of_a_neural_gpu():
     with pytest.raises(ValueError, match="must be a Neural GPU to have mental images"):
         transformer = Calculator(**SIZES, num_heads=2, d_ff=8)
         CalculatorPipeline(transformer).images("10+1")
+
+
+def test_images_of_an_extended_neural_gpu():
+    """Five steps of the encoder and five of the decoder, whose last one has the last digit."""
+    calculate = pipeline(encoder="extended_neural_gpu")
+    images = calculate.images("10+1")
+    assert images.shape == (11, 5, 4, 6)
+    last = calculate.model.decoder.output_layer(images[-1:, -1, 0])
+    probabilities = calculate.answer("10+1").probabilities[-1]
+    np.testing.assert_allclose(tf.nn.softmax(last)[0], probabilities, rtol=0, atol=1e-5)
+
+
+def test_a_tape_has_one_model():
+    model = Calculator(**SIZES, encoder="extended_neural_gpu")
+    with pytest.raises(ValueError, match="must be used alone: .* Received: 2 models"):
+        CalculatorPipeline([model, model])
 
 
 def test_results_compare_digits():

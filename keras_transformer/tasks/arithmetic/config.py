@@ -14,7 +14,9 @@ from keras_transformer.positions import Position
 PAD = 0  # the symbol of padding
 # Padding, two digits and two signs; or padding and four pairs of digits for each sign.
 NUM_SYMBOLS = {"sequence": 5, "aligned": 9}
+DIGITS = 2  # different outputs
 Layout = Literal["sequence", "aligned"]
+EXTENDED = "extended_neural_gpu"
 
 
 def check_cutoff(name: str, value: Any) -> None:
@@ -43,18 +45,21 @@ CUTOFF = (
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NeuralGPUConfig(PartConfig):
-    """Configuration of a Neural GPU as an encoder.
+    """Configuration of a Neural GPU or an Extended Neural GPU.
 
     Args:
         **options: See `help(NeuralGPUConfig)`.
     """
 
-    network: Literal["neural_gpu"] = option(
+    network: Literal["neural_gpu", "extended_neural_gpu"] = option(
         "neural_gpu",
         """Kind of encoder: `"neural_gpu"`, convolutional gated recurrent units on a mental
-        image.""",
+        image; or `"extended_neural_gpu"`, in which a second stack of them follows, a decoder that
+        writes one digit after the other to a tape and reads it.""",
     )
-    num_layers: Count = option(6, "Number of convolutional gated recurrent units in a step.")
+    num_layers: Count = option(
+        6, "Number of convolutional gated recurrent units in a step, also of the decoder's."
+    )
     d_model: Count = option(512, "Width of the model: maps of the mental image.")
     max_length: Count = option(512, "Maximum number of symbols of an expression.")
     dropout: Rate = option(0.1, "Dropout rate of the mental image before each step.")
@@ -67,6 +72,11 @@ class NeuralGPUConfig(PartConfig):
     has_blocks: ClassVar[bool] = False  # unlike `StackConfig`
     embedded_position: ClassVar[Position] = Position.make("none")
     embedding_dropout: ClassVar[float] = 0.0
+
+    @property
+    def writes_tape(self) -> bool:
+        """Whether a decoder follows, which writes one digit after the other."""
+        return self.network == EXTENDED
 
 
 @documented
@@ -106,7 +116,8 @@ class CalculatorConfig(ModelConfig):
     Args:
         **options: Options of `SymbolInput` and of the encoder. `encoder` is `"transformer"`, blocks
             with self-attention in both directions, with the options of `StackConfig` and
-            `BlockConfig`; or `"neural_gpu"`, with the options of `NeuralGPUConfig`.
+            `BlockConfig`; or `"neural_gpu"` or `"extended_neural_gpu"`, with the options of
+            `NeuralGPUConfig`.
 
     Example:
         >>> from keras_transformer.models import CalculatorConfig
@@ -120,3 +131,8 @@ class CalculatorConfig(ModelConfig):
         "encoder": EncoderChoice(kind="network", other=NeuralGPUConfig()),
         "head": Part(DigitHead()),
     }
+
+    @property
+    def writes_tape(self) -> bool:
+        """Whether the model writes one digit after the other, and reads the digits before."""
+        return not self.encoder.has_blocks and self.encoder.writes_tape

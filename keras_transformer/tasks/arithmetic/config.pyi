@@ -20,7 +20,9 @@ from keras_transformer.scores.score import AttentionScore
 
 PAD: int
 NUM_SYMBOLS: dict
+DIGITS: int
 Layout = Literal["sequence", "aligned"]
+EXTENDED: str
 
 def check_cutoff(name: str, value: Any) -> None: ...
 def check_kernel(name: str, value: Any) -> None: ...
@@ -32,7 +34,7 @@ CUTOFF: tuple
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NeuralGPUConfig(PartConfig):
-    network: Literal["neural_gpu"] = ...
+    network: Literal["neural_gpu", "extended_neural_gpu"] = ...
     num_layers: Count = ...
     d_model: Count = ...
     max_length: Count = ...
@@ -43,6 +45,8 @@ class NeuralGPUConfig(PartConfig):
     has_blocks: ClassVar[bool] = ...
     embedded_position: ClassVar[Position] = ...
     embedding_dropout: ClassVar[float] = ...
+    @property
+    def writes_tape(self) -> bool: ...
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SymbolInput(PartConfig):
@@ -86,7 +90,14 @@ class CalculatorOptions(TypedDict, total=False, closed=True):
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
     input: SymbolInput | dict[str, Any] | None
-    encoder: StackConfig | dict[str, Any] | Literal["neural_gpu"] | NeuralGPUConfig | str | None
+    encoder: (
+        StackConfig
+        | dict[str, Any]
+        | Literal["neural_gpu", "extended_neural_gpu"]
+        | NeuralGPUConfig
+        | str
+        | None
+    )
     head: DigitHead | dict[str, Any] | None
 
 class CalculatorConfig(ModelConfig):
@@ -125,11 +136,13 @@ class CalculatorConfig(ModelConfig):
         input: SymbolInput | dict[str, Any] | None = None,
         encoder: StackConfig
         | dict[str, Any]
-        | Literal["neural_gpu"]
+        | Literal["neural_gpu", "extended_neural_gpu"]
         | NeuralGPUConfig
         | str
         | None = None,
         head: DigitHead | dict[str, Any] | None = None,
     ) -> None: ...
+    @property
+    def writes_tape(self) -> bool: ...
     @classmethod
     def preset(cls, name: str, **changes: Unpack[CalculatorOptions]) -> Self: ...

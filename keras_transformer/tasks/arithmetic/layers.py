@@ -70,13 +70,25 @@ class ConvolutionalGRU(CompositeLayer):
         return {}
 
     def call(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:  # noqa: D102
+        return self.changed(x, padding_mask, self.gate_bias, self.bias)
+
+    def changed(
+        self, x: Tensor, padding_mask: Tensor | None, gate_terms: Tensor, terms: Tensor
+    ) -> Tensor:
+        """Returns the image after the unit, `[B, T, W, D]`.
+
+        Args:
+            x, padding_mask: See the call arguments.
+            gate_terms: Terms b and b' of the gates: a tensor `[..., 2 * D]`.
+            terms: Term b'': a tensor `[..., D]`.
+        """
         cutoff = self.gate_cutoff
-        gates = ops.sigmoid(ops.conv(x, self.gate_kernel, padding="same") + self.gate_bias)
+        gates = ops.sigmoid(ops.conv(x, self.gate_kernel, padding="same") + gate_terms)
         gates = ops.clip(cutoff * gates - (cutoff - 1) / 2, 0.0, 1.0)  # [B, T, W, 2 * D]
         update, reset = ops.split(gates, 2, axis=-1)  # [B, T, W, D] each
-        new = ops.tanh(ops.conv(reset * x, self.kernel, padding="same") + self.bias)
+        new = ops.tanh(ops.conv(reset * x, self.kernel, padding="same") + terms)
         image = update * x + (1 - update) * new  # [B, T, W, D]
-        return image if padding_mask is None else image * _rows(padding_mask, image)
+        return image if padding_mask is None else image * as_rows(padding_mask, image)
 
     def compute_output_shape(
         self, x_shape: Shape, padding_mask_shape: Shape | None = None
@@ -111,10 +123,11 @@ class NeuralGPU(CompositeLayer):
         x: Embedded symbols `[B, T, D]`, floating.
         padding_mask: Boolean `[B, 1, T]`, `True` for symbols that are not padding, which comes
             last. `None`: no padding.
+        return_image: Whether to return the whole mental image instead of its first column.
         training: Whether dropout is active.
 
     Returns:
-        `[B, T, D]`; zeros for padding.
+        `[B, T, D]`, or `[B, T, W, D]` with `return_image`; zeros for padding.
 
     Example:
         >>> import keras
@@ -161,12 +174,16 @@ class NeuralGPU(CompositeLayer):
         return {}
 
     def call(
-        self, x: Tensor, padding_mask: Tensor | None = None, training: bool | None = None
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        return_image: bool = False,
+        training: bool | None = None,
     ) -> Tensor:  # noqa: D102
         image, real, count = self._first_image(x, padding_mask)
         step = self._step(real, count, training)
         image = repeated(step, image, ops.max(count))
-        return image[:, :, 0]  # [B, T, D]
+        return image if return_image else image[:, :, 0]  # [B, T, W, D] or [B, T, D]
 
     def images(self, x: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
         """Returns the mental images `[B, T, W, D]` before the first step and after each one.
@@ -188,7 +205,7 @@ class NeuralGPU(CompositeLayer):
         count = ops.sum(ops.cast(padding_mask, "int32"), axis=(1, 2))  # [B]
         image = ops.expand_dims(x, 2)  # [B, T, 1, D]
         image = ops.pad(image, ((0, 0), (0, 0), (0, self.image_width - 1), (0, 0)))
-        return image * _rows(padding_mask, image), padding_mask, count
+        return image * as_rows(padding_mask, image), padding_mask, count
 
     def _step(self, padding_mask, count, training):
         """Returns the function from a step's number and a mental image to the next one."""
@@ -201,6 +218,12 @@ class NeuralGPU(CompositeLayer):
             return ops.where(number < count, image, before)
 
         return step
+
+    def compute_output_spec(self, x: Any, padding_mask: Any = None, **options: Any) -> Any:  # noqa: D102
+        if not options.pop("return_image", False):
+            return super().compute_output_spec(x, padding_mask, **options)
+        shape = (*x.shape[:2], self.image_width, x.shape[-1])
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def compute_output_shape(
         self, x_shape: Shape, padding_mask_shape: Shape | None = None
@@ -218,12 +241,12 @@ class NeuralGPU(CompositeLayer):
         }
 
 
-def repeated(step: Callable, state: Tensor, count: Tensor) -> Tensor:
+def repeated(step: Callable, state: Any, count: Tensor) -> Any:
     """Returns a state after `count` steps.
 
     Args:
         step: Function from the number of a step, counted from 0, and a state to the next one.
-        state: The state before the first step.
+        state: The state before the first step, a tensor or a tuple of tensors.
         count: Number of steps, an integer or a scalar tensor.
     """
     if keras.backend.backend() != "tensorflow":  # whose `while_loop` may have no gradient
@@ -236,7 +259,7 @@ def repeated(step: Callable, state: Tensor, count: Tensor) -> Tensor:
     )[1]
 
 
-def _rows(padding_mask, image):
+def as_rows(padding_mask, image):
     """Returns a mask `[B, 1, T]` as factors of the rows of an image, `[B, T, 1, 1]`."""
     rows = ops.expand_dims(ops.swapaxes(padding_mask, 1, 2), 3)
     return ops.cast(rows, image.dtype)

@@ -19,7 +19,7 @@ class CalculatorPipeline(SinglePass):
 
     Raises:
         TypeError: If `model` is not a `Calculator`.
-        ValueError: If several models differ in the layout of their symbols.
+        ValueError: If several models differ in the layout of their symbols, or write a tape.
 
     Example:
         from keras_transformer.pipelines import CalculatorPipeline
@@ -34,6 +34,11 @@ class CalculatorPipeline(SinglePass):
 
     def __init__(self, model: keras.Model | Sequence[keras.Model]):
         super().__init__(model)
+        if len(self.models) > 1 and any(one.config.writes_tape for one in self.models):
+            raise ValueError(
+                "An `extended_neural_gpu` must be used alone: models of an ensemble would each "
+                f"continue with their own digits. Received: {len(self.models)} models."
+            )
         longest = min(one.config.max_length for one in self.models)
         self.codec = ArithmeticCodec(self.model.config.input.layout, longest)
         self.check_models()
@@ -48,13 +53,14 @@ class CalculatorPipeline(SinglePass):
         return super().answer_batch(expressions)
 
     def images(self, expression: str) -> np.ndarray:
-        """Returns the mental images of a Neural GPU while it reads an expression.
+        """Returns the mental images of a Neural GPU while it calculates an expression.
 
         Args:
             expression: Two binary numbers with a sign between them.
 
         Returns:
-            Array `[steps + 1, T, W, D]`, float32: the image before the first step and after each.
+            Array `[steps + 1, T, W, D]`, float32: the image before the first step and after each;
+            in an Extended Neural GPU also after each step of the decoder.
 
         Raises:
             ValueError: If the model is not a Neural GPU, or the expression is not valid.
@@ -70,4 +76,6 @@ class CalculatorPipeline(SinglePass):
         symbols = self.codec.encode(**self.codec.request(expressions))[0]["symbols"]  # [1, T]
         inputs = self.model.parts.input
         images = self.model.encoder.images(inputs(symbols), inputs.padding_mask(symbols))
+        if self.model.config.writes_tape:
+            images += self.model.decoder.images(images[-1])
         return np.stack([tf.cast(image[0], tf.float32).numpy() for image in images])

@@ -79,6 +79,17 @@ def test_batches_have_a_digit_for_each_symbol(layout, width):
     assert max(widths) == width
 
 
+def test_a_tape_learns_from_the_correct_digits():
+    """Batches have them as inputs; the digits of padding are unknown and do not count."""
+    config = CalculatorConfig(encoder="extended_neural_gpu", **SIZES)
+    training = ArithmeticTraining(None, config)
+    section = settings()
+    inputs, digits = next(iter(training.corpus(open_source(section), "train", section).batches(40)))
+    np.testing.assert_array_equal(inputs["digits"], digits)
+    np.testing.assert_array_equal(inputs["digits"] < 0, inputs["symbols"] == 0)
+    np.testing.assert_array_equal(training.weigh(inputs, digits), inputs["symbols"] != 0)
+
+
 def test_invalid_examples_are_refused():
     config = CalculatorConfig(encoder="neural_gpu", **SIZES)
     training = ArithmeticTraining(None, config)
