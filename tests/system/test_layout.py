@@ -54,7 +54,7 @@ VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
 FILES_OF_TASKS = {
     "audio": "audio",
     **dict.fromkeys(("config", "memories", "pair_layout", "table_format"), "config"),
-    "layers": "layers",
+    **dict.fromkeys(("layers", "tape"), "layers"),
     **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",
 }
