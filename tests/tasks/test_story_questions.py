@@ -78,8 +78,11 @@ def test_hops_are_an_option_of_an_answer():
         content = json.loads(result.text)
         assert content["answer"] == result.label and content["sentences"] == sentences
         assert result.hops.shape == (2, len(sentences))
-        if sentences:
-            np.testing.assert_allclose(result.hops.sum(axis=1), 1, atol=1e-5)
+        total = result.hops.sum(axis=1)  # [K]
+        if len(sentences) == 3:
+            np.testing.assert_allclose(total, 1, atol=1e-5)
+        else:
+            assert np.all(total < 1)  # the rest is the weight of the empty places
         drawn = answerer.attention((story, question))["hops"]
         assert drawn.keys == sentences and drawn.queries == ["hop 1", "hop 2"]
         np.testing.assert_allclose(drawn.weights[0, 0], result.hops, atol=1e-5)

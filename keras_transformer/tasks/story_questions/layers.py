@@ -16,13 +16,11 @@ class MemorySentences(NamedTuple):
 
     Attributes:
         age: Number of sentences of the story after that of each token, int32 `[B, S]`.
-        count: Number of sentences of each story, int32 `[B, 1]`.
         in_question: Whether a token is before the first `bos_id`, boolean `[B, S]`.
         is_word: Whether a token is neither padding nor `bos_id` nor `eos_id`, boolean `[B, S]`.
     """
 
     age: Tensor
-    count: Tensor
     in_question: Tensor
     is_word: Tensor
 
@@ -36,11 +34,10 @@ class MemorySentences(NamedTuple):
         """
         begins = ops.equal(tokens, ids.bos_id)  # [B, S]
         number = ops.cumsum(ops.cast(begins, "int32"), axis=1)  # 0 in the question
-        count = number[:, -1:]  # [B, 1]
         is_word = ops.logical_not(begins)
         for token in (ids.pad_id, ids.eos_id):
             is_word = ops.logical_and(is_word, ops.not_equal(tokens, token))
-        return cls(count - number, count, ops.equal(number, 0), is_word)
+        return cls(number[:, -1:] - number, ops.equal(number, 0), is_word)
 
     def moved(self, empty: Tensor) -> "MemorySentences":
         """Returns the sentences with empty places among them.
@@ -49,12 +46,8 @@ class MemorySentences(NamedTuple):
             empty: Number of empty places before the sentence of each age, int32 `[B, M]`.
         """
         shift = ops.cumsum(empty, axis=1)  # [B, M]
-        last = shift.shape[1] - 1
-        by_age = [
-            ops.take_along_axis(shift, ops.clip(age, 0, last), axis=1)
-            for age in (self.age, self.count - 1)
-        ]
-        return self._replace(age=self.age + by_age[0], count=self.count + by_age[1])
+        age = ops.clip(self.age, 0, shift.shape[1] - 1)
+        return self._replace(age=self.age + ops.take_along_axis(shift, age, axis=1))
 
     def places(self, size: int) -> Tensor:
         """Returns which tokens are in each place of a memory, float32 `[B, size + 1, S]`.
@@ -76,7 +69,8 @@ class MemoryHops(CompositeLayer):
 
         p = softmax(u m^T),  o = p c,  u' = u + o,
 
-    where m and c are sums of a sentence's word embeddings from two tables.
+    where m and c are sums of a sentence's word embeddings from two tables. In places without a
+    sentence they are 0, so that a hop whose state resembles no sentence reads little.
 
     Args:
         config: A `MemoryConfig`, or its dictionary.
@@ -92,13 +86,13 @@ class MemoryHops(CompositeLayer):
 
     Returns:
         The last state `[B, D]`; with `return_attention_scores`, a pair of this and a dictionary:
-        `"hop_0"` and so on with `[B, 1, 1, M]`, the weights of the M sentences of the memory, the
-        most recent one first.
+        `"hop_0"` and so on with `[B, 1, 1, M]`, the weights of the M places of the memory, the
+        most recent sentence first and the places without a sentence last.
 
     Reference: Sukhbaatar et al. (2015), sections 2, 4.1 and 4.2.
 
-    Differs from the paper: the weights of places without a sentence are exactly 0; and the linear
-    start ends after a number of batches, not when the validation loss no longer falls.
+    Differs from the paper: the linear start ends after a number of batches, not when the validation
+    loss no longer falls.
     """
 
     def __init__(
@@ -141,13 +135,13 @@ class MemoryHops(CompositeLayer):
         if training and self.seed_generator is not None:
             drawn = keras.random.uniform((ops.shape(x)[0], size), seed=self.seed_generator)
             sentences = sentences.moved(ops.cast(drawn < config.time.noise, "int32"))
-        sums = self._sums(x, sentences.places(size))  # tables of [B, M + 1, D]
-        real = ops.arange(size, dtype="int32") < sentences.count  # [B, M]
-        real = ops.expand_dims(ops.expand_dims(real, 1), 1)  # [B, 1, 1, M]
+        places = sentences.places(size)  # [B, M + 1, S]
+        sums = self._sums(x, places)  # tables of [B, M + 1, D]
+        filled = ops.max(places[:, :size], axis=2, keepdims=True)  # [B, M, 1]
         state, weights = sums[0][:, size], {}  # [B, D]
         for hop in range(config.num_layers):
-            key, value = (self._memory(sums, table) for table in config.tying.places(hop))
-            read, weights[f"hop_{hop}"] = self._read(state, key, value, real)
+            key, value = (self._memory(sums, filled, table) for table in config.tying.places(hop))
+            read, weights[f"hop_{hop}"] = self._read(state, key, value)
             state = config.tying.carried(self, state) + read
         if training and config.linear_start:
             self.batches.assign(self.batches + 1)
@@ -165,23 +159,23 @@ class MemoryHops(CompositeLayer):
         sums = ops.matmul(ops.cast(places, x.dtype), x)  # [B, M + 1, tables * D]
         return ops.split(sums, tables, axis=2)
 
-    def _memory(self, sums, table):
+    def _memory(self, sums, filled, table):
         """Returns the vectors of the memory's M places from one table, `[B, 1, M, D]`."""
         memory = sums[table][:, : self.config.memory_size]  # [B, M, D]
         if self.config.time.learned:
-            memory = memory + ops.cast(self.times[table - self.config.tying.untimed], memory.dtype)
+            time = self.times[table - self.config.tying.untimed]  # [M, D]
+            memory = memory + ops.cast(filled, memory.dtype) * ops.cast(time, memory.dtype)
         return ops.expand_dims(memory, 1)
 
-    def _read(self, state, key, value, real):
+    def _read(self, state, key, value):
         """Returns what a hop reads, `[B, D]`, and its attention weights, `[B, 1, 1, M]`."""
         query = ops.expand_dims(ops.expand_dims(state, 1), 1)  # [B, H=1, T=1, D]
         scores = self.kernels.similarity(query, key)  # [B, 1, 1, M]
-        read, weights = attend_with_weights(scores, value, real)  # [B, 1, 1, D]
+        read, weights = attend_with_weights(scores, value)  # [B, 1, 1, D]
         if self.config.linear_start:
             is_linear = self.batches < self.config.linear_start
-            linear = ops.where(real, scores, ops.zeros_like(scores))
-            weights = ops.where(is_linear, linear, weights)
-            read = ops.where(is_linear, ops.matmul(linear, value), read)
+            weights = ops.where(is_linear, scores, weights)
+            read = ops.where(is_linear, ops.matmul(scores, value), read)
         return ops.squeeze(read, axis=(1, 2)), weights
 
     def compute_output_spec(self, x: Any, tokens: Any, **options: Any) -> Any:  # noqa: D102
