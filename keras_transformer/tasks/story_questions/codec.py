@@ -32,8 +32,8 @@ class StoryAnswer(Classification):
     Args:
         label, probability, truncated, probabilities: See `Classification`.
         sentences: The sentences that the memory held, the oldest first. Empty: unknown.
-        hops: Array `[K, N]`, float32: attention weight of each hop to each of the `sentences`.
-            `None`: it was not asked for.
+        hops: Array `[K, N]`, float32: attention weight of each hop to each of the `sentences`; the
+            rest, up to 1, is the weight of empty places. `None`: it was not asked for.
     """
 
     sentences: tuple = dataclasses.field(default=(), compare=False, repr=False)
