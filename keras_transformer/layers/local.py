@@ -11,7 +11,9 @@ from keras import ops
 from keras_transformer.tensors import Tensor
 
 SMALLEST_BLOCK = 32  # positions; smaller products cost as much
-FEWEST_BLOCKS = 4  # with fewer blocks, the scores of all positions cost no more
+# Copying keys and values takes the time of the scores with so many further positions; measured on a
+# CPU with `python benchmarks/table1.py --mixers self_attention,restricted`.
+COPYING = 360
 
 
 class LocalBlocks:
@@ -33,7 +35,7 @@ class LocalBlocks:
 
     def pays(self, length: int | Tensor) -> bool | Tensor:
         """Returns whether blocks cost less than the scores of all positions with each other."""
-        return length > FEWEST_BLOCKS * self.size
+        return length > self.parts * self.size + COPYING
 
     def attend(
         self,
