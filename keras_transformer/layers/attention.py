@@ -146,11 +146,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             return self.attend(*heads, mask(), training, bias, pairs, real)
 
         def near():
-            attend = functools.partial(self.attended, training=training)
+            attend = functools.partial(self._attended, training=training)
             return self.blocks.attend(attend, heads, attention_mask)
 
         def whole():
-            return self.attended(*heads, mask(), training)
+            return self._attended(*heads, mask(), training)
 
         return self._join_heads(chosen(self.blocks.pays(length), near, whole), real)
 

@@ -51,7 +51,7 @@ class LocalBlocks:
                 `[B * N, H, W, K]`.
             heads: Query heads `[B, H, T, K]`, key and value heads `[B, G, T, K]`.
             keys_mask: Boolean `[B, 1, T]`, `True` for keys that are not padding; B may be 1.
-                `None`: none is.
+                `None`: no key is padding.
         """
         query, key, value = heads
         batch, length = ops.shape(query)[0], ops.shape(query)[2]

@@ -146,19 +146,10 @@ class MultiHeadAttention(AttendingLayer):
         Returns:
             The output `[B, T, D]`, packed like the queries.
         """
-        heads = self.attended(query, key, value, attention_mask, training, bias, pairs)
+        heads = self._attended(query, key, value, attention_mask, training, bias, pairs)
         return self._join_heads(heads, real)
 
-    def attended(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor | None = None,
-        training: bool | None = None,
-        bias: Tensor | None = None,
-        pairs: Tensor | None = None,
-    ) -> Tensor:
+    def _attended(self, query, key, value, attention_mask, training, bias=None, pairs=None):
         """Returns the heads `[B, H, T, K]` that `attend` concatenates and projects."""
         scale = self.score.scale(query)
         drops = training and self.dropout_rate

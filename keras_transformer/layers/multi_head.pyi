@@ -46,16 +46,7 @@ class MultiHeadAttention(AttendingLayer):
         pairs: Tensor | None = None,
         real: Tensor | None = None,
     ) -> Tensor: ...
-    def attended(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor | None = None,
-        training: bool | None = None,
-        bias: Tensor | None = None,
-        pairs: Tensor | None = None,
-    ) -> Tensor: ...
+    def _attended(self, query, key, value, attention_mask, training, bias=None, pairs=None): ...
     def attend_with_weights(
         self,
         query: Tensor,

@@ -7,29 +7,17 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from calculators import LENGTHS, convolution, rows
 from support import randomise, weights_of
 
 from keras_transformer.layers import ConvolutionalGRU, NeuralGPU
 from keras_transformer.models import Calculator, CalculatorConfig
 
-LENGTHS = (7, 1, 5, 3)
 SIZES = {"num_layers": 2, "d_model": 6, "dropout": 0.0}
 
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
-
-
-def convolution(image, kernel):
-    """Sums the products around each place of an image `[T, W, D]`; zeros are around the image."""
-    rows, columns, _ = image.shape
-    size, _, _, outputs = kernel.shape
-    result = np.zeros((rows, columns, outputs))
-    for row, column, y, x in np.ndindex(rows, columns, size, size):
-        near, beside = row + y - size // 2, column + x - size // 2
-        if 0 <= near < rows and 0 <= beside < columns:
-            result[row, column] += image[near, beside] @ kernel[y, x]
-    return result
 
 
 def cgru(weights, image, cutoff):
@@ -53,15 +41,6 @@ def neural_gpu(weights, symbols, layers, width, cutoff):
         for number in range(layers):
             image = cgru(reference.scope(weights, f"recurrent_{number}"), image, cutoff)
     return image[:, 0]
-
-
-def rows(symbols=5, seed=0):
-    """Returns rows of symbols of several lengths, padded with 0."""
-    rng = np.random.default_rng(seed)
-    batch = np.zeros((len(LENGTHS), max(LENGTHS)), "int32")
-    for row, length in zip(batch, LENGTHS, strict=True):
-        row[:length] = rng.integers(1, symbols, length)
-    return batch
 
 
 @functools.cache

@@ -7,28 +7,13 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from calculators import LENGTHS, convolution, rows
 from support import randomise, weights_of
 
 from keras_transformer.layers import NeuralGPU, TapeDecoder, TapeGRU
 from keras_transformer.models import Calculator
 
-LENGTHS = (7, 1, 5, 3)
 SIZES = {"encoder": "extended_neural_gpu", "num_layers": 2, "d_model": 6, "dropout": 0.0}
-
-
-def convolution(image, kernel):
-    """Sums the products around each place of an image `[T, W, D]`; zeros are around the image."""
-    size = kernel.shape[0]
-    padded = np.pad(image, [(size // 2, size // 2)] * 2 + [(0, 0)])
-    return np.array(
-        [
-            [
-                np.einsum("yxd,yxde->e", padded[row : row + size, column : column + size], kernel)
-                for column in range(image.shape[1])
-            ]
-            for row in range(image.shape[0])
-        ]
-    )
 
 
 def of_tape(weights, size):
@@ -70,15 +55,6 @@ def decoded(weights, image, layers, cutoff, known=()):
         tape = tape.copy()
         tape[place, 0] = weights["table"][written[-1]]
     return np.array(logits), written
-
-
-def rows(symbols=5, seed=0):
-    """Returns rows of symbols of several lengths, padded with 0."""
-    rng = np.random.default_rng(seed)
-    batch = np.zeros((len(LENGTHS), max(LENGTHS)), "int32")
-    for row, length in zip(batch, LENGTHS, strict=True):
-        row[:length] = rng.integers(1, symbols, length)
-    return batch
 
 
 @functools.cache

@@ -75,7 +75,7 @@ class NeuralGPUConfig(PartConfig):
 
     @property
     def writes_tape(self) -> bool:
-        """Whether a decoder follows, which writes one digit after the other."""
+        """`True` if a decoder follows, which writes one digit after the other."""
         return self.network == EXTENDED
 
 
@@ -134,5 +134,5 @@ class CalculatorConfig(ModelConfig):
 
     @property
     def writes_tape(self) -> bool:
-        """Whether the model writes one digit after the other, and reads the digits before."""
+        """`True` if the model writes one digit after the other, and reads the digits before."""
         return not self.encoder.has_blocks and self.encoder.writes_tape
