@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy, SearchOptions
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.export.apart import LARGE
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import converter, kernels
@@ -122,7 +123,7 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         "positions": kernels.Positions(),
         "log_sum_exp": kernels.log_sum_exp,
         "write": kernels.write,
-        "fixed_shapes": True,
+        "cache_stages": STAGES,
     }
     if quantize in ROWS:
         tables = [layer.table for layer in model.embeddings]

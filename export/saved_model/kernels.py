@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from keras_transformer.decoding.loop import STAGES
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.tensors import Tensor
 
@@ -54,10 +55,11 @@ def output_kernels(model, jit=False) -> tuple[Kernels, list]:
             already, and need no other kernel.
         jit: Whether XLA compiles the searches.
     """
+    stages = STAGES if jit else None  # XLA must know every shape
     if not model.output_weights.is_tied:
-        return Kernels(fixed_shapes=jit), []
+        return Kernels(cache_stages=stages), []
     matrix = OutputMatrix(model.output_layer.table, jit)
-    return Kernels(project=matrix, fixed_shapes=jit), matrix.blocks
+    return Kernels(project=matrix, cache_stages=stages), matrix.blocks
 
 
 def _width(vocab_size):

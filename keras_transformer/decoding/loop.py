@@ -14,6 +14,7 @@ from keras_transformer.tensors import Tensor
 # Few stages, because each is a loop of its own in the graph, which takes XLA seconds to compile.
 STAGES = (16, 64, 128, 192, 384)
 FIRST, GROWTH = 16, 48  # positions of a cache that grows while it is needed
+EACH = "each"  # stands for one stage for each position
 
 
 def stages(length, cache_stages, grows=True) -> list[int]:
@@ -37,17 +38,8 @@ def stages(length, cache_stages, grows=True) -> list[int]:
     return [*(end for end in ends if grows and 4 * end <= 3 * length), length]
 
 
-def stages_for(model) -> tuple | None:
-    """Returns the `cache_stages` of searches whose graphs are run as the model's kernels require.
-
-    Args:
-        model: A model with `kernels`.
-    """
-    return STAGES if model.kernels.fixed_shapes else None
-
-
 def cache_of(length, cache_stages, predictor) -> Any:
-    """Returns the `Growing` or `Staged` cache of a search.
+    """Returns the `Growing`, `Appended` or `Staged` cache of a search.
 
     Args:
         length: Length of the result L, a Python integer.
@@ -57,6 +49,8 @@ def cache_of(length, cache_stages, predictor) -> Any:
     Raises:
         ValueError: See `stages`.
     """
+    if cache_stages == EACH:
+        return Appended(length) if predictor.grows else Staged([length])
     if cache_stages is None and predictor.grows and 3 * length > 4 * FIRST:
         return Growing(length)
     return Staged(stages(length, cache_stages or (), predictor.grows))
@@ -146,10 +140,46 @@ class Growing(typing.NamedTuple):
 
         state, shapes = extended(state), None
         if not tf.executing_eagerly():
-            shapes = tf.nest.map_structure(_common_shape, state, extended(state))
-            shapes = shapes, tf.TensorShape([])
+            shapes = _common_shapes(state, extended(state)), tf.TensorShape([])
         begun = state, tf.convert_to_tensor(first + more)
         state, _ = tf.while_loop(goes_on, stage, begun, shapes)
+        return state
+
+
+class Appended(typing.NamedTuple):
+    """A cache to which each step appends its position.
+
+    The graph has a single loop with a single copy of a step, and a step reads only positions that
+    exist. Each step copies the cache, which ONNX Runtime does faster than it selects the positions
+    of a cache of fixed size. As in `Growing`, the number of positions is not known in the graph.
+    """
+
+    length: int  # of the result
+
+    def first(self, prompts) -> Any:
+        """Returns the number of positions at the beginning: all that the prompts fill."""
+        return 0 if prompts is None else prompts.count
+
+    def run(self, predictor, running, step, state, read=None) -> Any:
+        """Runs the steps of a search; see `Staged.run`."""
+        if read is not None:
+            recalled = read.recall(predictor, state.predictor_state, 0)
+            state = state._replace(predictor_state=recalled)
+
+        def extended(state):
+            return state._replace(predictor_state=predictor.extend(state.predictor_state, 1))
+
+        def goes_on(state):
+            return tf.logical_and(state.index < self.length, running(state))
+
+        def append(state):
+            (state,) = step(state)
+            return (extended(state),)
+
+        state, shapes = extended(state), None
+        if not tf.executing_eagerly():
+            shapes = (_common_shapes(state, extended(state)),)
+        (state,) = tf.while_loop(goes_on, append, (state,), shapes)
         return state
 
 
@@ -161,10 +191,14 @@ def _steps(running, step, state, end):
     return state
 
 
-def _common_shape(one, other):
-    """Returns the static shape of both tensors, with unknown sizes where they differ."""
-    sizes = zip(one.shape, other.shape, strict=True)
-    return tf.TensorShape([size if size == same else None for size, same in sizes])
+def _common_shapes(state, other):
+    """Returns the static shapes of both states, with unknown sizes where they differ."""
+
+    def common(one, other):
+        sizes = zip(one.shape, other.shape, strict=True)
+        return tf.TensorShape([size if size == same else None for size, same in sizes])
+
+    return tf.nest.map_structure(common, state, other)
 
 
 def check_lengths(longest, min_length=1, cache_length=None) -> int:

@@ -57,7 +57,8 @@ class SearchOptions:
         cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
             `None`: the cache grows while the search runs, so that the memory also depends on the
-            actual length; neither XLA nor LiteRT can compile this.
+            actual length; neither XLA nor LiteRT can compile this. `"each"`: the same, by each
+            position, in a single loop; for ONNX.
         sizes: Size of the beam for each sentence, integer tensor `[B]` of values from 1 to the
             `size` of the `Beam`. A sentence gets the result of a beam of its size, which is at most
             that many outputs; the time is the same as for the whole beam. `None`: `size` for all.
@@ -72,7 +73,7 @@ class SearchOptions:
     token_scores: bool = False
     alignment: tuple[int, int | None] | None = None
     confidence: bool = False
-    cache_stages: Sequence[int] | None = STAGES
+    cache_stages: Sequence[int] | str | None = STAGES
     sizes: Tensor | None = None
     early_stopping: bool = True
 

@@ -182,8 +182,8 @@ class Kernels:
         restrict: Logits of a few tokens, from tied or separate output weights.
         pick: Entries of the output bias for a few tokens.
         log_sum_exp: Denominator of the probabilities of the next token, as a logarithm.
-        fixed_shapes: Whether every shape must be known when a graph is made. A cache then grows in
-            stages whether it is needed or not.
+        cache_stages: How the cache of a search grows; see `SearchOptions`. `None`: while it is
+            needed.
     """
 
     similarity: Callable = similarity
@@ -198,7 +198,7 @@ class Kernels:
     restrict: Callable = restrict
     pick: Callable = pick
     log_sum_exp: Callable = log_sum_exp
-    fixed_shapes: bool = False
+    cache_stages: Any = None
 
 
 DEFAULT = Kernels()

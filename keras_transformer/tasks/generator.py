@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample, SearchOptions
 from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.decoding.loop import output_limit, stages_for
+from keras_transformer.decoding.loop import output_limit
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.options import LANGUAGES
@@ -190,7 +190,7 @@ class Generator(TextAnswering, TextPipeline):
         Args:
             **asked: Further fields of the `SearchOptions`.
         """
-        stages = stages_for(self.model)
+        stages = self.model.kernels.cache_stages
         return SearchOptions(cache_length=self.max_length, cache_stages=stages, **asked)
 
     def generate(

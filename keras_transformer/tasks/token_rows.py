@@ -14,7 +14,7 @@ def valid_rows(source, ids, separators=0, ends=1) -> Tensor:
         separators: Number of times that `bos_id` occurs in a valid row. `None`: any number.
         ends: Number of times that `eos_id` occurs in a valid row.
     """
-    positions = tf.range(source.shape[1])  # [S]
+    positions = _positions(source)  # [S]
     real = tf.not_equal(source, ids.pad_id)  # [B, S]
     length = tf.reduce_sum(tf.cast(real, tf.int32), axis=1, keepdims=True)  # [B, 1]
     valid = tf.equal(real, positions < length)  # padding at the end only
@@ -37,7 +37,7 @@ def empty_where_invalid(source, valid, ids) -> Tensor:
         valid: Boolean `[B]`.
         ids: See `valid_rows`.
     """
-    first = tf.equal(tf.range(source.shape[1]), 0)
+    first = tf.equal(_positions(source), 0)
     empty = tf.where(first, ids.eos_id, ids.pad_id)  # [S]
     return tf.where(tf.expand_dims(valid, 1), source, empty)
 
@@ -89,3 +89,9 @@ def assertions(checks) -> list[tf.Operation]:
         tf.debugging.Assert(tf.reduce_all(condition), [message])
         for message, condition in checks.items()
     ]
+
+
+def _positions(source):
+    """Returns the positions of rows, `[S]`; a constant if S is known, as LiteRT needs it."""
+    length = source.shape[1]
+    return tf.range(tf.shape(source)[1] if length is None else length)

@@ -10,6 +10,7 @@ from searching import by_beam, by_greedy, by_sample
 from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_prompts
 
 from keras_transformer.decoding import Constraints, EncoderDecoder, Ensemble, loop
+from keras_transformer.decoding.loop import EACH
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
@@ -102,10 +103,20 @@ SOURCES = {
 
 
 @pytest.mark.parametrize(
-    ("in_graph", "name", "kind"),
-    [(True, "beam", "empty prompt"), slow(True, "sample", "empty prompt")],
+    ("in_graph", "name", "kind", "grows"),
+    [
+        (True, "beam", "empty prompt", None),
+        (True, "beam", "prompts", EACH),
+        (True, "greedy", "empty prompt", EACH),
+        slow(True, "sample", "empty prompt", None),
+        slow(True, "greedy", "sources", EACH),
+        slow(False, "beam", "sources", EACH),
+        slow(True, "beam", "empty prompt", EACH),
+    ],
 )
-def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_graph, monkeypatch):
+def test_a_cache_that_grows_while_it_is_needed_gives_the_same(
+    name, kind, in_graph, grows, monkeypatch
+):
     monkeypatch.setattr(loop, "FIRST", 3)
     monkeypatch.setattr(loop, "GROWTH", 4)
     make, inputs = SOURCES[kind]
@@ -113,7 +124,7 @@ def test_a_cache_that_grows_while_it_is_needed_gives_the_same(name, kind, in_gra
     options = {"cache_length": LIMIT, "token_scores": True}
 
     def decode(source):
-        return SEARCHES[name](model, source, cache_stages=None, **options)
+        return SEARCHES[name](model, source, cache_stages=grows, **options)
 
     if in_graph:
         decode = tf.function(decode, [tf.TensorSpec([None, None], tf.int32)], autograph=False)

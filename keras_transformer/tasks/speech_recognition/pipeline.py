@@ -9,7 +9,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted, SearchOptions
-from keras_transformer.decoding.loop import stages_for
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.prompts import prompt_lengths
 from keras_transformer.decoding.search import check_search
@@ -236,7 +235,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         searched = self.model if self._ensemble() is None else self._ensemble()
         options = SearchOptions(
             cache_length=self.max_length,
-            cache_stages=stages_for(self.model),
+            cache_stages=self.model.kernels.cache_stages,
             confidence=self.codec.silence is not None and not isinstance(search, BestPath),
         )
         return self.codec.outputs(search(searched, inputs, options))
