@@ -1,0 +1,183 @@
+"""Loops and branches of TensorFlow as those of ONNX."""
+
+import numpy as np
+import tensorflow as tf
+from onnx import helper
+
+from keras_transformer.export.onnx.graph.builder import TYPES, Graph
+from keras_transformer.export.onnx.graph.values import Symbol, Value
+
+BOOL = np.dtype("bool")
+
+
+def loop(functions, graph, op, inputs, needed) -> list:
+    """Returns the outputs of a while loop, `None` for those that nothing needs.
+
+    A variable that the loop does not change is read from outside; one that nothing needs is left
+    out.
+
+    Args:
+        functions: The `Functions`.
+        graph: The `Graph` of the loop.
+        op: The operation of TensorFlow.
+        inputs: List of the initial `Value`s of its variables.
+        needed: List that says of each variable whether its last value is needed.
+    """
+    shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
+    shapes = shapes or [tensor.shape for tensor in op.inputs]
+    condition, body = (functions.graph(op.get_attr(name).name, shapes) for name in ("cond", "body"))
+    fixed = [
+        _source(output) is argument
+        for output, argument in zip(body.outputs, body.inputs, strict=True)
+    ]
+    read = _read(condition, condition.outputs) | {i for i, wanted in enumerate(needed) if wanted}
+    while True:
+        more = read | _read(body, [body.outputs[i] for i in read])
+        if more == read:
+            break
+        read = more
+    carried = [i for i in sorted(read) if not fixed[i]]
+    dims = {i: _common(shapes[i], inputs[i]) for i in carried}
+    while True:
+        inner = Graph(graph)
+        arguments = {
+            i: inner.input(inner.new_name("variable"), inputs[i].dtype, dims[i]) for i in carried
+        }
+        feeds = [arguments.get(i, value if fixed[i] else None) for i, value in enumerate(inputs)]
+        results = functions.call(inner, body, feeds, [body.outputs[i] for i in carried])
+        if _is_stable(dims, dict(zip(carried, results, strict=True))):
+            break
+    after = list(feeds)
+    for i, value in zip(carried, results, strict=True):
+        after[i] = value
+    (goes_on,) = functions.call(inner, condition, after, condition.outputs)
+    (begins,) = functions.call(graph, condition, inputs, condition.outputs)
+    outputs = _own(inner, [goes_on, *results])
+    count = inner.input(inner.new_name("iteration"), "int64", ())
+    running = inner.input(inner.new_name("running"), BOOL, ())
+    node = _body(inner, [count, running, *arguments.values()], outputs)
+    names = ["", *(graph.name_of(value) for value in (begins, *(inputs[i] for i in carried)))]
+    last = {
+        i: graph.input(graph.new_name("loop"), value.dtype, _free(dims[i]))
+        for i, value in zip(carried, results, strict=True)
+    }
+    graph.nodes.append(
+        helper.make_node("Loop", names, [value.name for value in last.values()], body=node)
+    )
+    return [
+        last.get(i, value if fixed[i] else None) if needed[i] else None
+        for i, value in enumerate(inputs)
+    ]
+
+
+def branch(functions, graph, op, inputs) -> list[Value]:
+    """Returns the outputs of a conditional, whose branches read their inputs from outside.
+
+    Args:
+        functions, graph, op: See `loop`.
+        inputs: List of the `Value`s of the condition and of the inputs of both branches.
+    """
+    condition, *inputs = inputs
+    shapes = [tensor.shape for tensor in op.inputs[1:]]
+    names = "then_branch", "else_branch"
+    branches = [functions.graph(op.get_attr(name).name, shapes) for name in names]
+    if condition.is_constant:
+        chosen = branches[0 if condition.constant else 1]
+        return functions.call(graph, chosen, inputs, chosen.outputs)
+    results, bodies = [], {}
+    for name, function in zip(names, branches, strict=True):
+        inner = Graph(graph)
+        results.append(functions.call(inner, function, inputs, function.outputs))
+        bodies[name] = _body(inner, [], _own(inner, results[-1]))
+    outputs = [
+        graph.input(graph.new_name("if"), one.dtype, _merged(one.dims, other.dims))
+        for one, other in zip(*results, strict=True)
+    ]
+    graph.nodes.append(
+        helper.make_node(
+            "If", [graph.name_of(condition)], [value.name for value in outputs], **bodies
+        )
+    )
+    return outputs
+
+
+def _source(tensor):
+    """Returns the tensor that a tensor is the same as, through identities."""
+    while tensor.op.type in ("Identity", "StopGradient"):
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _read(function, outputs):
+    """Returns the indices of the inputs of a function that some of its tensors depend on."""
+    from keras_transformer.export.onnx.graph.functions import needed_by
+
+    needed = needed_by(outputs, {})
+    return {i for i, tensor in enumerate(function.inputs) if tensor.op in needed}
+
+
+def _common(shape, value):
+    """Returns the sizes of a variable that may be the same in all iterations, `None` for others."""
+    sizes = shape.as_list() if shape.rank is not None else [None] * value.rank
+    return [
+        size if size is not None else initial if isinstance(initial, Symbol) else None
+        for size, initial in zip(sizes, value.dims, strict=True)
+    ]
+
+
+def _is_stable(dims, results):
+    """Returns whether the sizes of all variables stay the same; forgets those that do not."""
+    is_stable = True
+    for i, sizes in dims.items():
+        for axis, size in enumerate(sizes):
+            if isinstance(size, Symbol) and results[i].dims[axis] is not size:
+                sizes[axis], is_stable = None, False
+    return is_stable
+
+
+def _free(sizes):
+    return tuple(sizes)
+
+
+def _merged(one, other):
+    """Returns the shape of the output of two branches."""
+    return tuple(
+        a if a is b or (isinstance(a, int) and isinstance(b, int) and a == b) else None
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _own(graph, values):
+    """Returns values as outputs of a graph, each computed in it and only once."""
+    seen, result = set(), []
+    for value in values:
+        if value.graph is not graph or value.made is None or value.name in seen:
+            name = graph.new_name("output")
+            graph.nodes.append(helper.make_node("Identity", [graph.name_of(value)], [name]))
+            own = graph.input(name, value.dtype, value.dims)
+            value = own
+        seen.add(value.name)
+        result.append(value)
+    return result
+
+
+def _body(graph, inputs, outputs):
+    """Returns the `GraphProto` of a graph."""
+    return helper.make_graph(
+        graph.nodes, graph.new_name("body"), list(map(info, inputs)), list(map(info, outputs))
+    )
+
+
+def info(value: Value, names: list | None = None):
+    """Returns the `ValueInfoProto` of a value.
+
+    Args:
+        value: The value.
+        names: Names of the sizes that are not known. `None`: they have none.
+    """
+    names = names or [None] * value.rank
+    sizes = [
+        size if isinstance(size, int) else name
+        for size, name in zip(value.dims, names, strict=True)
+    ]
+    return helper.make_tensor_value_info(value.name, TYPES[value.dtype.name], sizes)
