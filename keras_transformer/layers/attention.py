@@ -203,17 +203,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
         Returns:
             Two tensors `[B, G, R * N, K]` of zeros, and two `[B, G, P * N, K]` with the P earlier
-            positions.
+            positions; the unchanged cache if the `write` of the kernels makes room itself.
         """
-
-        def extended(recent, past=None):
-            shape = (ops.shape(recent)[0], recent.shape[1], length * width, recent.shape[3])
-            joined = recent if past is None else ops.concatenate([past, recent], axis=2)
-            return ops.zeros(shape, recent.dtype), joined
-
-        recent_key, recent_value, *past = cache
-        key, value = extended(recent_key, *past[:1]), extended(recent_value, *past[1:])
-        return key[0], value[0], key[1], value[1]
+        key, value = (self.kernels.extend(*cache[part::2], length * width) for part in (0, 1))
+        return tuple(part for pair in zip(key, value, strict=True) for part in pair)
 
     def recalled_cache(
         self,
@@ -279,11 +272,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             self.kernels.write(old, new, index - start)
             for new, old in zip(heads, recent, strict=True)
         )  # [B, G, R * N, K] twice
-        length = start + recent[0].shape[2] // width  # L
+        length = start + ops.shape(recent[0])[2] // width  # L
         if attention_mask is None:
-            places = ops.arange(length, dtype="int32")  # [L]
-            attention_mask = ops.reshape(ops.less_equal(places, index), (1, 1, -1))  # [1, T=1, L]
-        is_known = is_integer(length) and attention_mask.shape[-1] is not None
+            attention_mask = self.kernels.written(length, index)  # [1, T=1, L]
+        is_known = is_integer(length) and getattr(attention_mask, "shape", [None])[-1] is not None
         if is_known and attention_mask.shape[-1] != length * width:
             raise ValueError(
                 f"`cache` and `attention_mask` must be for the {width} hypotheses of `x`. Received "

@@ -93,6 +93,29 @@ def write(cache: Tensor, position: Tensor, index: Tensor) -> Tensor:
     return ops.reshape(written, (-1, groups, rows, size))
 
 
+def extend(recent: Tensor, *parts: Any) -> list[Tensor]:
+    """Returns a cache with entries for more positions, as `[recent, past]`.
+
+    Args:
+        recent: Cache that steps have filled, `[B, G, R * N, K]`.
+        *parts: The cache of the positions before, if there is one, and the number of new entries.
+    """
+    *past, count = parts
+    zeros = ops.zeros((ops.shape(recent)[0], recent.shape[1], count, recent.shape[3]), recent.dtype)
+    return [zeros, ops.concatenate([*past, recent], axis=2) if past else recent]
+
+
+def written(length: Any, index: Tensor) -> Tensor | None:
+    """Returns which of L cached positions are written after `write`, boolean `[1, 1, L]`.
+
+    Args:
+        length: Number of positions L.
+        index: Index of the position that was written last, a scalar integer.
+    """
+    places = ops.arange(length, dtype="int32")  # [L]
+    return ops.reshape(ops.less_equal(places, index), (1, 1, -1))
+
+
 def positions(places: Tensor, heads: Tensor) -> Tensor:
     """Returns the positions `[T]` of query heads `[B, H, T, K]` unchanged."""
     return places
@@ -164,6 +187,8 @@ class Kernels:
         similarity: Dot products of queries and keys. Used by scores that are such products; see
             `AttentionScore`.
         write: Writes a position into a cache.
+        written: Mask of the positions that are written. `None` in its place: all of them are.
+        extend: Extends a cache that is full. If `write` makes room itself, it returns the cache.
         positions: Applied to the positions of queries, and given their heads, where a table of all
             queries and keys follows from nothing else. A converter would store such a table.
         keep: Applied to attention weights before their product with the values.
@@ -188,6 +213,8 @@ class Kernels:
 
     similarity: Callable = similarity
     write: Callable = write
+    written: Callable = written
+    extend: Callable = extend
     positions: Callable = positions
     keep: Callable = keep
     attend: Callable | None = None

@@ -149,6 +149,8 @@ class Graph:
 
     def reshape(self, value: Value, dims: tuple) -> Value:
         """Returns a value in a shape of integers and `Symbol`s."""
+        if value.made is not None and value.made[0] == "Reshape":
+            value = value.made[1][0]  # one reshape instead of two
         if same_shape(value.dims, dims):
             return value
         if value.is_constant and all(isinstance(size, int) for size in dims):

@@ -54,6 +54,7 @@ NUMBERS = {
 
 
 @operator("Identity", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape")
+@operator("PlaceholderWithDefault")
 def identity(graph, op, inputs):  # noqa: D103
     return inputs[0]
 

@@ -146,13 +146,12 @@ def unpack(graph, op, inputs):  # noqa: D103
     (x,) = inputs
     axis = op.get_attr("axis") % x.rank
     dims = tuple(number for place, number in enumerate(x.dims) if place != axis)
+    elements = x.elements or [None] * op.get_attr("num")
     return [
-        graph.add(
-            *("Gather", [x, constant(place, INT64)], x.dtype, dims),
-            [x.elements[place]] if x.elements is not None and x.rank == 1 else None,
-            axis=axis,
-        )
-        for place in range(op.get_attr("num"))
+        graph.add("Gather", [x, constant(place, INT64)], x.dtype, dims, axis=axis)
+        if element is None
+        else _number(graph, element, x.dtype)
+        for place, element in enumerate(elements)
     ]
 
 
@@ -244,6 +243,8 @@ def strided_slice(graph, op, inputs):  # noqa: D103
             index = constant(index, INT64)
         else:
             index = graph.squeeze(_vector(graph, index), [0])
+        if known is not None and known[0] is not None:
+            return _number(graph, known[0], x.dtype)
         if result.is_constant and index.is_constant:
             result = constant(np.take(result.constant, int(index.constant), axis))
         else:
@@ -252,6 +253,14 @@ def strided_slice(graph, op, inputs):  # noqa: D103
     if known is not None and result.elements is None:
         result.elements = known
     return result
+
+
+def _number(graph, element, dtype):
+    """Returns an integer or a `Symbol` as a scalar."""
+    if isinstance(element, int):
+        return constant(element, dtype)
+    size = graph.squeeze(graph.size(element), [0])
+    return graph.cast(_with(size, [element]), dtype)
 
 
 def _known(x, axes, starts, ends, steps, shrunk):
