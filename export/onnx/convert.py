@@ -6,9 +6,8 @@ import onnx
 from onnx import helper
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from keras_transformer.export.onnx.graph.builder import Graph
-from keras_transformer.export.onnx.graph.functions import Functions
-from keras_transformer.export.onnx.graph.loops import info
+from keras_transformer.export.onnx.functions.functions import Functions
+from keras_transformer.export.onnx.graph.builder import Graph, info
 from keras_transformer.export.onnx.graph.pruning import pruned
 
 OPSET = 18

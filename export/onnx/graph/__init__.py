@@ -1,1 +1,1 @@
-"""TensorFlow's graphs as ONNX graphs, with the operators that this package uses."""
+"""ONNX graphs: values, nodes, and the removal of nodes that nothing reads."""

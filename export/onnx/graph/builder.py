@@ -193,3 +193,18 @@ class Graph:
             return constant(value.constant.reshape(dims))
         axes = constant(sorted(axes), INT64)
         return self.add("Squeeze", [value, axes], value.dtype, dims, value.elements)
+
+
+def info(value: Value, names: list | None = None):
+    """Returns the `ValueInfoProto` of a value.
+
+    Args:
+        value: The value.
+        names: Names of the sizes that are not known. `None`: they have none.
+    """
+    names = names or [None] * value.rank
+    sizes = [
+        size if isinstance(size, int) else name
+        for size, name in zip(value.dims, names, strict=True)
+    ]
+    return helper.make_tensor_value_info(value.name, TYPES[value.dtype.name], sizes)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_transformer.export.onnx.graph.operators.table import operator
 from keras_transformer.export.onnx.graph.values import constant
+from keras_transformer.export.onnx.operators.table import operator
 
 INT32, INT64, BOOL = np.dtype("int32"), np.dtype("int64"), np.dtype("bool")
 REDUCTIONS = {

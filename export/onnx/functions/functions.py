@@ -7,11 +7,12 @@ import tensorflow as tf
 from tensorflow.python.framework.function_def_to_graph import function_def_to_graph
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.onnx.functions.folding import folded
+from keras_transformer.export.onnx.functions.loops import branch, loop
+from keras_transformer.export.onnx.functions.needed import needed_by
 from keras_transformer.export.onnx.graph.builder import Graph
-from keras_transformer.export.onnx.graph.folding import folded
-from keras_transformer.export.onnx.graph.loops import branch, loop
-from keras_transformer.export.onnx.graph.operators import OPERATORS
 from keras_transformer.export.onnx.graph.values import Symbol, Value, constant
+from keras_transformer.export.onnx.operators import OPERATORS
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 LOOPS = ("While", "StatelessWhile")
@@ -96,33 +97,6 @@ class Functions:
             )
         results = OPERATORS[op.type](graph, op, inputs)
         return results if isinstance(results, list) else [results]
-
-
-def needed_by(outputs: list, given: dict) -> dict:
-    """Returns the operations that some tensors depend on, in order, and which of their outputs.
-
-    Args:
-        outputs: List of tensors.
-        given: Dictionary whose keys are the names of tensors that are known.
-
-    Returns:
-        Dictionary from operations to sets of names of their outputs.
-    """
-    order, names, stack = {}, {}, [(tensor, False) for tensor in reversed(outputs)]
-    while stack:
-        tensor, finished = stack.pop()
-        op = tensor.op
-        if finished:
-            order.setdefault(op, names[op])
-            continue
-        if tensor.name in given:
-            continue
-        is_new = op not in names
-        names.setdefault(op, set()).add(tensor.name)
-        if is_new:
-            stack.append((tensor, True))
-            stack.extend((source, False) for source in op.inputs)
-    return order
 
 
 def _refined(value, shape):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from keras_transformer.export.onnx.graph.operators.products import transposed
-from keras_transformer.export.onnx.graph.operators.table import operator
 from keras_transformer.export.onnx.graph.values import broadcast, constant
+from keras_transformer.export.onnx.operators.products import transposed
+from keras_transformer.export.onnx.operators.table import operator
 
 INT32, INT64 = np.dtype("int32"), np.dtype("int64")
 

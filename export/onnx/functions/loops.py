@@ -4,7 +4,8 @@ import numpy as np
 import tensorflow as tf
 from onnx import helper
 
-from keras_transformer.export.onnx.graph.builder import TYPES, Graph
+from keras_transformer.export.onnx.functions.needed import needed_by
+from keras_transformer.export.onnx.graph.builder import Graph, info
 from keras_transformer.export.onnx.graph.values import Symbol, Value
 
 BOOL = np.dtype("bool")
@@ -110,8 +111,6 @@ def _source(tensor):
 
 def _read(function, outputs):
     """Returns the indices of the inputs of a function that some of its tensors depend on."""
-    from keras_transformer.export.onnx.graph.functions import needed_by
-
     needed = needed_by(outputs, {})
     return {i for i, tensor in enumerate(function.inputs) if tensor.op in needed}
 
@@ -166,18 +165,3 @@ def _body(graph, inputs, outputs):
     return helper.make_graph(
         graph.nodes, graph.new_name("body"), list(map(info, inputs)), list(map(info, outputs))
     )
-
-
-def info(value: Value, names: list | None = None):
-    """Returns the `ValueInfoProto` of a value.
-
-    Args:
-        value: The value.
-        names: Names of the sizes that are not known. `None`: they have none.
-    """
-    names = names or [None] * value.rank
-    sizes = [
-        size if isinstance(size, int) else name
-        for size, name in zip(value.dims, names, strict=True)
-    ]
-    return helper.make_tensor_value_info(value.name, TYPES[value.dtype.name], sizes)

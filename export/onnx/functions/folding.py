@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.export.onnx.graph.operators.products import LARGE
 from keras_transformer.export.onnx.graph.values import constant
+from keras_transformer.export.onnx.operators.products import LARGE
 
 # Operators whose result may be much larger than their inputs, or another layout of the same matrix.
 GROWING = ("Fill", "BroadcastTo", "Tile", "Range", "Transpose", "Pad", "PadV2", "OneHot")

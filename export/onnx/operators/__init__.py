@@ -4,13 +4,13 @@ Every file has functions from the `Graph`, the `tf.Operation` and its inputs, `V
 outputs, a `Value` or a list. `@operator("Name")` enters them in the table.
 """
 
-from keras_transformer.export.onnx.graph.operators import (  # noqa: F401
+from keras_transformer.export.onnx.operators import (  # noqa: F401
     elementwise,
     products,
     reductions,
     selections,
     shapes,
 )
-from keras_transformer.export.onnx.graph.operators.table import OPERATORS
+from keras_transformer.export.onnx.operators.table import OPERATORS
 
 __all__ = ["OPERATORS"]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from keras_transformer.export.onnx.graph.operators.table import operator
 from keras_transformer.export.onnx.graph.values import broadcast, constant
+from keras_transformer.export.onnx.operators.table import operator
 
 # A larger constant is not stored a second time in another layout.
 LARGE = 2**18

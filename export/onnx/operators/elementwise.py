@@ -4,9 +4,9 @@ import operator as python
 
 import numpy as np
 
-from keras_transformer.export.onnx.graph.norms import layer_norm
-from keras_transformer.export.onnx.graph.operators.table import operator
 from keras_transformer.export.onnx.graph.values import broadcast, constant
+from keras_transformer.export.onnx.operators.norms import layer_norm
+from keras_transformer.export.onnx.operators.table import operator
 
 BOOL = np.dtype("bool")
 
