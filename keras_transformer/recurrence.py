@@ -61,6 +61,11 @@ def recurrent_states(
     return _forward(cell, x, kernel, bias, () if real is None else (real,), reverse=False)[0]
 
 
+def last_of(states: Tensor) -> Tensor:
+    """Returns the last of states `[T, B, ...]`, and zeros if there is none."""
+    return ops.sum(states[-1:], axis=0)
+
+
 def product(x: Tensor, kernel: Tensor) -> Tensor:
     """Returns `x @ kernel` `[B, G]` in the dtype of `x`, computed in that of the kernel."""
     return ops.cast(ops.matmul(ops.cast(x, kernel.dtype), kernel), x.dtype)
@@ -94,7 +99,7 @@ def _backward(cell, upstream, before, kept, kernel, masks, reverse):
         earlier = (earlier[0] + product(by_r, transposed), *earlier[1:])
         return _where(mask, earlier, upstream), gradients
 
-    zero = ops.zeros_like(upstream[0])
+    zero = ops.zeros(ops.shape(upstream)[1:], upstream.dtype)
     positions = (upstream, *masks, *before, *kept)
     gradients = scan(step, (zero,) * cell.count, positions, not reverse)
     return gradients[0], gradients[-1]
@@ -127,16 +132,31 @@ def scan(step: Any, state: tuple, positions: tuple, reverse: bool = False) -> tu
     import tensorflow as tf
 
     length = tf.shape(positions[0])[0]
+    here = tuple(tf.zeros(tf.shape(x)[1:], x.dtype) for x in positions)
+    first = step(state, here)[1]  # for the shapes; a graph does not compute it
 
-    def at(place):
-        return tuple(tf.gather(x, place) for x in positions)
+    def all_positions():
+        return _loop(step, state, positions, first, reverse)
 
-    first = step(state, at(0))[1]  # for the shapes; a graph does not compute it
+    def none():  # a list of no tensors of an unknown shape cannot become a tensor
+        return tuple(tf.zeros(tf.concat([[length], tf.shape(x)], 0), x.dtype) for x in first)
+
+    known = positions[0].shape[0]
+    if known is None:
+        return tf.cond(length > 0, all_positions, none)
+    return all_positions() if known else none()
+
+
+def _loop(step, state, positions, first, reverse):
+    """Returns the outputs of `step` at all positions; `first` has their shapes."""
+    import tensorflow as tf
+
+    length = tf.shape(positions[0])[0]
     outputs = [tf.TensorArray(x.dtype, length, element_shape=x.shape) for x in first]
 
     def advance(count, state, outputs):
         here = length - 1 - count if reverse else count
-        state, values = step(state, at(here))
+        state, values = step(state, tuple(tf.gather(x, here) for x in positions))
         written = [array.write(here, x) for array, x in zip(outputs, values, strict=True)]
         return count + 1, state, written
 

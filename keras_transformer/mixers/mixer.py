@@ -95,7 +95,7 @@ class Mixer(Variant):
         Returns:
             `[B, T, D]`, and the state, tensors `[B, 1, ...]`.
         """
-        from keras_transformer.recurrence import scan
+        from keras_transformer.recurrence import last_of, scan
 
         batch, length = ops.shape(x)[:2]
         state = layer.empty_cache(batch, length)
@@ -113,7 +113,7 @@ class Mixer(Variant):
         places = ops.arange(length, dtype="int32")
         by_position = (ops.swapaxes(x, 0, 1), places, ops.swapaxes(reads, 0, 1))
         outputs, *states = scan(position, state, by_position)  # [T, B, 1, ...] each
-        return ops.swapaxes(ops.squeeze(outputs, 2), 0, 1), tuple(tensor[-1] for tensor in states)
+        return ops.swapaxes(ops.squeeze(outputs, 2), 0, 1), tuple(map(last_of, states))
 
     def step(
         self, layer: keras.Layer, x: Tensor, state: tuple[Tensor, ...], index: Tensor

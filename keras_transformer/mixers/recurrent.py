@@ -87,13 +87,13 @@ class Recurrent(Mixer):
     def read(  # noqa: D102
         self, layer: keras.Layer, x: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        from keras_transformer.recurrence import recurrent_states
+        from keras_transformer.recurrence import last_of, recurrent_states
 
         x = ops.transpose(x, (1, 0, 2))  # [T, B, D]
         real = None if real is None else ops.transpose(real, (1, 0, 2))  # [T, B or 1, 1]
         states = recurrent_states(self, *_weighted(layer, "forward", x), real)  # [T, B, U] each
         outputs = ops.cast(ops.transpose(states[0], (1, 0, 2)), layer.compute_dtype)
-        return outputs, tuple(ops.expand_dims(state[-1], 1) for state in states)
+        return outputs, tuple(ops.expand_dims(last_of(state), 1) for state in states)
 
     def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:  # noqa: D102
         return ((self.output_width(width),),) * self.count

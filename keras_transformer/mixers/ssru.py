@@ -45,7 +45,8 @@ class SSRU(Mixer):
         self, layer: keras.Layer, x: Tensor, real: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         states = _states(layer, x, real)  # [B, T, D]
-        return _output(layer, states), (states[:, -1:],)
+        last = ops.sum(states[:, -1:], axis=1, keepdims=True)  # zeros if there is none
+        return _output(layer, states), (last,)
 
     def state_shapes(self, width: int) -> tuple[tuple[int, ...], ...]:  # noqa: D102
         return ((width,),)

@@ -175,9 +175,19 @@ def test_in_a_graph_of_any_length(kind, causal, jit):
     layer = built(kind, causal)
     spec = [tf.TensorSpec([None, None, D]), tf.TensorSpec([None, None], "bool")]
     graph = tf.function(lambda x, real: layer(x, mask=real), input_signature=spec, jit_compile=jit)
-    for length in (1, T):
+    for length in (0, 1, T):
         x, real = normal(B, length, D), np.ones((B, length), bool)
         np.testing.assert_allclose(graph(x, real), layer(x, mask=real), **SAME)
+
+
+@each_direction
+def test_the_gradient_of_no_positions_is_zero(kind, causal):
+    layer = built(kind, causal)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(normal(B, 0, D)))
+    gradients = tape.gradient(loss, layer.trainable_weights)
+    for weight, gradient in zip(layer.trainable_weights, gradients, strict=True):
+        np.testing.assert_array_equal(gradient, np.zeros(weight.shape), err_msg=weight.path)
 
 
 def test_the_dilation_doubles_from_block_to_block():
@@ -253,3 +263,7 @@ def test_reading_gives_the_outputs_and_the_state_of_steps(kind, is_default):
     assert not is_default or ops.shape(outputs) == (B, T, D)
     none_read = layer.recalled_cache(state, layer.read(x, 0)[1], True, 1)
     assert not any(np.any(tensor) for tensor in none_read)
+    outputs, found = read(layer.mixer, layer, ops.convert_to_tensor(x[:, :0]))
+    assert ops.shape(outputs) == (B, 0, D)
+    for one, first in zip(found, layer.empty_cache(B, T), strict=True):
+        np.testing.assert_array_equal(one, first, strict=True)

@@ -271,7 +271,10 @@ class TextData(PairData):
                 getattr(self, split + side) for side in ("", "_source", "_target")
             )
             if (source is None) != (target is None):
-                raise ValueError(f"`{split}_source` and `{split}_target` must be given together.")
+                raise ValueError(
+                    f"`{split}_source` and `{split}_target` must be given together, for a task "
+                    f"with two columns. For any task, `{split}` is a file with all columns."
+                )
             if both and source:
                 raise ValueError(
                     f"`{split}` replaces `{split}_source` and `{split}_target`: remove it or the "

@@ -47,7 +47,7 @@ def tables(section=None) -> list[Table]:
         elif name == "model":
             every += [
                 *_model_tables(),
-                *variant_tables(_of_blocks()),
+                *variant_tables(_of_models()),
             ]
         else:
             every.append(_table(name, field.annotation, f"[{name}]"))
@@ -101,10 +101,11 @@ def as_markdown() -> str:
     return "\n".join(lines[:-1])
 
 
-def _of_blocks():
-    """Returns the options of all blocks; those of attention are among them."""
-    options = StackConfig().options().items()
-    return [item for item in options if item[0] != "cross_attention"]
+def _of_models():
+    """Returns the options of all models, as pairs of a name and a field."""
+    parts = [part for task in TASKS.values() for part in task.config_class.description.values()]
+    options = [item for part in parts for item in part.options().items()]
+    return [item for item in options if item[0] != "cross_attention"]  # as those of attention
 
 
 def _model_tables():

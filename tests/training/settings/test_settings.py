@@ -300,6 +300,11 @@ MISTAKES = {
         TEXT + 'test_source = "t.en"',
         r"\[data\] `test_source` and `test_target` must be given together",
     ),
+    "a side of a task with one column": (
+        'task = { kind = "language_modelling" }\n[data]\nsource = "text"\ntrain_source = "t"\n'
+        'validation = "v"',
+        r"\[data\] `train_source` .* with two columns\. For any task, `train` is a file with all",
+    ),
     "a sentence larger than a batch": (
         DEMO + "batch_tokens = 50",
         r"\[data\] `batch_tokens` must be at least `max_length`.*batch_tokens=50",

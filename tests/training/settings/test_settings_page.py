@@ -42,10 +42,12 @@ def by_name(section=None):
     }
 
 
-# Options of a block that come in several kinds, each with options of its own.
+# Options of models that come in several kinds, each with options of its own.
 VALUES = tuple(
     f"{name}."
-    for name, field in TransformerConfig().encoder.options().items()
+    for task in TASKS.values()
+    for part in task.config_class.description.values()
+    for name, field in part.options().items()
     if field.metadata["of"] is not None
 )
 
@@ -57,7 +59,7 @@ def test_every_key_has_a_type_a_default_and_a_description():
     models["training.lora"] = LoraSettings
     page, general = by_name(), set(by_name()["model"])
     values = {name for name in page if name.startswith(VALUES)}
-    assert {"position.rotary", "position.scaling.yarn"} <= values
+    assert {"position.rotary", "position.scaling.yarn", "time.temporal"} <= values
     of_tasks = {table.name for table in tables("model")} - {"model"} - values
     assert of_tasks == set(TASKS) - {"summarization"}  # it uses the model of translation
     assert set(page) == set(models) | of_tasks | values
