@@ -40,8 +40,11 @@ def folded(op, inputs) -> list | None:
     for attribute in op.op_def.attr:
         if attribute.name in known and attribute.name not in arguments:
             arguments[attribute.name] = op.get_attr(attribute.name)
-    with tf.init_scope(), tf.device("CPU"):
-        outputs = compute(**arguments)
+    try:
+        with tf.init_scope(), tf.device("CPU"):
+            outputs = compute(**arguments)
+    except tf.errors.NotFoundError:  # TensorFlow can only compute it in a graph
+        return None
     if isinstance(outputs, tf.Tensor):
         return [constant(outputs.numpy())]
     return [constant(output.numpy()) for output in outputs]

@@ -155,6 +155,10 @@ class Graph:
             return value
         if value.is_constant and all(isinstance(size, int) for size in dims):
             return constant(value.constant.reshape(dims))
+        if any(isinstance(size, int) and size == 0 for size in dims):  # there is nothing to read
+            return self.add(
+                "Expand", [constant(0, value.dtype), self.shape(dims)], value.dtype, dims
+            )
         return self.add(
             "Reshape", [value, self._target(value.dims, dims)], value.dtype, dims, value.elements
         )
@@ -166,8 +170,7 @@ class Graph:
             axis for axis in unknown if axis < len(before) and before[axis] is dims[axis]
         ]  # a 0 copies the size of the same axis
         left = [axis for axis in unknown if axis not in copied]
-        zeros = any(isinstance(size, int) and size == 0 for size in dims)
-        if zeros or len(left) > 1:
+        if len(left) > 1:
             return self.shape(dims)
         target = [
             0 if axis in copied else -1 if axis in left else dims[axis] for axis in range(len(dims))

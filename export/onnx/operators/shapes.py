@@ -309,10 +309,8 @@ def _sliced(graph, x, axes, starts, ends, steps, static=None):
         if numbers and isinstance(length, int):
             bounds = (None if limit in (LAST, FIRST) else limit for limit in (first, last))
             dims[axis] = len(range(*slice(*bounds, step).indices(length)))
-        elif (
-            _is(first, 0) and step == 1 and not isinstance(last, int) and not hasattr(last, "dtype")
-        ):
-            dims[axis] = None  # at most the size `last`
+        elif _is(first, 0) and _is(last, 0):
+            dims[axis] = 0
     if not rows:
         return x
     axes, *limits = zip(*rows, strict=True)
