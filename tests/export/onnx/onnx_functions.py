@@ -11,9 +11,7 @@ from keras_transformer.export.onnx.convert import convert_function
 def converted(function, inputs):
     """The model of a function of arrays, whose first two axes have unknown sizes."""
     specs = {
-        f"input_{number}": tf.TensorSpec(
-            [*(None, None)[: array.ndim], *array.shape[2:]], array.dtype
-        )
+        f"input_{number}": tf.TensorSpec([None, None, *array.shape[2:]], array.dtype)
         for number, array in enumerate(inputs)
     }
     named = tf.function(
