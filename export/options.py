@@ -10,6 +10,7 @@ from typing import Any
 from keras_transformer.search_settings import CheckedSettings, setting
 
 CHECK = "Check of the export"
+CONTENTS = "Contents of the file"
 QUANTIZATION = "Quantisation"
 QUALITY = "Quality limits of a quantised model"
 # Models that an option has an effect on: all that generate text, from a source, or with a beam.
@@ -80,6 +81,18 @@ def alignment(help: str, group: str, excludes: str | None = None) -> Any:
     """Returns the field with the layer and head whose attention is returned."""
     return setting(
         None, help, kind=None, given=ATTENTION, group=group, needs=SOURCE, excludes=excludes
+    )
+
+
+def license() -> Any:
+    """Returns the field with the license of the model."""
+    return setting(
+        None,
+        "Licence of the model, for the metadata of the file.",
+        kind=str,
+        is_optional=True,
+        metavar="TEXT",
+        group=CONTENTS,
     )
 
 

@@ -11,26 +11,31 @@ TFLITE = b"TFL3"  # at byte 4 of every .tflite file
 BYTES = {"none": 4, "float16": 2, "int8": 1, "int8_static": 1, "int4": 0.5}  # of a weight
 
 
-def check_place_of_file(path) -> pathlib.Path:
-    """Returns the path of a .tflite file to write.
+def is_tflite(path) -> bool:
+    """Returns true if a file begins like a .tflite file."""
+    with open(path, "rb") as file:
+        return file.read(8)[4:] == TFLITE
+
+
+def check_place_of_file(path, fits=is_tflite, kind="a .tflite file") -> pathlib.Path:
+    """Returns the path of a file to write.
+
+    Args:
+        path: The path.
+        fits: Function of the path of a file that returns whether it may be replaced.
+        kind: Such files as errors call them.
 
     Raises:
-        ExportError: If something other than a .tflite file is there.
+        ExportError: If something other than such a file is there.
         OSError: If nothing can be written there.
     """
     path = pathlib.Path(path)
     if path.is_dir():
         raise ExportError(f"{path} is a folder, but the export is a file.")
-    if path.exists() and not is_tflite(path):
-        raise ExportError(f"{path} exists and is not a .tflite file. It is not replaced.")
+    if path.exists() and not fits(path):
+        raise ExportError(f"{path} exists and is not {kind}. It is not replaced.")
     _require_writable(path, path.parent)
     return path
-
-
-def is_tflite(path) -> bool:
-    """Returns true if a file begins like a .tflite file."""
-    with open(path, "rb") as file:
-        return file.read(8)[4:] == TFLITE
 
 
 def check_place_of_versions(directory) -> pathlib.Path:

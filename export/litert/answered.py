@@ -9,7 +9,7 @@ from keras_transformer.checks import check_choice
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.litert.apart import engines_for
-from keras_transformer.export.litert.contents import Contents
+from keras_transformer.export.litert.contents import FixedContents
 from keras_transformer.export.litert.convert import (
     ROWS,
     convert_copy,
@@ -23,7 +23,7 @@ from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.layers.kernels import Kernels
 
 
-class LiteRTAnswers(Contents):
+class LiteRTAnswers(FixedContents):
     """Signatures of a model that answers in one pass, one for each input length and batch size.
 
     Args:

@@ -1,21 +1,15 @@
-"""Contents of a .tflite file, as far as they do not depend on the kind of model."""
+"""Contents of a .tflite file: signatures of fixed shape."""
 
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
-import keras_transformer
+from keras_transformer.export.contents import Contents
 from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, FixedSignature
 from keras_transformer.export.shapes import check_shapes, default_lengths
 
 
-class Contents:
-    """Contents of a file, and its agreement with the model in memory before it is kept.
-
-    A kind of model defines `convert`, which returns the bytes of the model; `about`, its metadata;
-    `check`, which returns the results of a draft or raises an `ExportError`; and `open`, which runs
-    the finished file once as a user does.
+class FixedContents(Contents):
+    """Contents of a .tflite file; `convert` returns the bytes of the model.
 
     Args:
         pipeline: A `Pipeline` in float32.
@@ -31,15 +25,10 @@ class Contents:
     signatures: Sequence[FixedSignature] = ()
 
     def __init__(self, pipeline, samples, limits, options, progress):
-        self.pipeline, self.samples, self.limits = pipeline, samples, limits
-        self.quantize, self.progress = limits.quantize, progress
+        super().__init__(pipeline, samples, limits, progress)
         longest = self.longest
         self.lengths, self.batch_sizes = self._lengths(options.lengths), list(options.batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)
-
-    def about(self) -> dict[str, Any]:
-        """Returns the metadata of the kind of model."""
-        raise NotImplementedError
 
     @property
     def longest(self) -> int | None:
@@ -61,25 +50,6 @@ class Contents:
             )
         return [1]
 
-    def metadata(self, content) -> dict[str, Any]:
-        """Returns the metadata that a program needs to use the file.
-
-        Args:
-            content: The bytes of the model.
-        """
-        return {
-            "format": FORMAT,
-            "task": self.pipeline.task,
-            **self.about(),
-            "parameters": self.pipeline.model.count_params(),
-            "quantize": self.quantize,
-            SIGNATURES: [vars(signature) for signature in self.signatures],
-            "made_with": {
-                "keras_transformer": keras_transformer.__version__,
-                "tensorflow": tf.__version__,
-            },
-        }
-
-    def results(self) -> dict[str, Any]:
-        """Returns further results for the report, a dictionary."""
-        return {}
+    def metadata(self, content) -> dict[str, Any]:  # noqa: D102
+        signatures = [vars(signature) for signature in self.signatures]
+        return {"format": FORMAT, **super().metadata(content), SIGNATURES: signatures}

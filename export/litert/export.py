@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from keras_transformer.export.contents import provenance
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.litert.answered import LiteRTAnswers
 from keras_transformer.export.litert.engines import load_interpreter
@@ -113,10 +114,7 @@ def export_litert(
         contents = LiteRTGeneration(*contents, calibration, left_out)
     else:
         contents = LiteRTAnswers(*contents)
-    about = {
-        "license": options.license or (origin or {}).get("license"),
-        **({"origin": origin} if origin else {}),
-    }
+    about = provenance(options.license, origin)
     report = place_file(path, lambda draft: _write(contents, draft, path, about))
     return {
         "path": str(path),

@@ -8,8 +8,6 @@ from keras_transformer.export import options
 from keras_transformer.export.formats import Beams, Format
 from keras_transformer.search_settings import setting
 
-CONTENTS = "Contents of the file"  # heading of options
-
 
 @dataclasses.dataclass(frozen=True)
 class LiteRTOptions(options.QuantizedOptions):
@@ -73,7 +71,7 @@ class LiteRTOptions(options.QuantizedOptions):
     alignment: tuple[int, int | None] | None = options.alignment(
         "Let greedy search also return attention weights: the mean over the heads of the decoder's "
         "last layer.",
-        CONTENTS,
+        options.CONTENTS,
         excludes="beam_only",
     )
     tokenizer: bool = setting(
@@ -81,17 +79,10 @@ class LiteRTOptions(options.QuantizedOptions):
         "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
         "operators. The vocabulary must be a unigram model.",
         kind=bool,
-        group=CONTENTS,
+        group=options.CONTENTS,
         needs=options.GENERATION,
     )
-    license: str | None = setting(
-        None,
-        "Licence of the model, for the metadata of the file.",
-        kind=str,
-        is_optional=True,
-        metavar="TEXT",
-        group=CONTENTS,
-    )
+    license: str | None = options.license()
     source_language: str | None = setting(
         None, "", kind=str, is_optional=True, needs=options.GENERATION
     )

@@ -8,19 +8,18 @@ import tensorflow as tf
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.loop import output_limit
 from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.contents import about_generation, default_languages
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.beams import beam_metadata, beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.check import check_searches
-from keras_transformer.export.litert.contents import Contents
+from keras_transformer.export.litert.contents import FixedContents
 from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.litert.source_ids import FRONT, RULE
-from keras_transformer.export.shortlists import shortlist_metadata, shortlist_metrics
-from keras_transformer.options import LANGUAGES
+from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
 
@@ -92,7 +91,7 @@ class StringSignatures:
         return translate
 
 
-class LiteRTGeneration(Contents):
+class LiteRTGeneration(FixedContents):
     """Signatures of a model that generates text, one for each search, input length and batch size.
 
     Args:
@@ -150,36 +149,17 @@ class LiteRTGeneration(Contents):
             raise ExportError(f"{path}: {error}") from error
 
     def about(self) -> dict[str, Any]:  # noqa: D102
-        pipeline, tokenizer = self.pipeline, self.pipeline.source_tokenizer
-        languages = tokenizer.languages
-        default = self._beam if self._greedy is None else pipeline.search
-        about = {} if languages is None else {"languages": languages.ids, "source": RULE + FRONT}
-        return {
-            "tokens": {
-                name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")
-            },
-            "vocab_size": tokenizer.vocab_size,
-            "source": RULE,
-            "max_length": pipeline.max_length,
-            **shortlist_metadata(pipeline.shortlist),
-            **beam_metadata(self._beam, default),
-            **about,
-        }
+        default = self._beam if self._greedy is None else self.pipeline.search
+        return {**about_generation(self.pipeline), **beam_metadata(self._beam, default)}
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
-        metadata = {**super().metadata(content), **self._calibrated, **self._default_languages()}
+        languages = default_languages(self.pipeline, self._options)
+        metadata = {**super().metadata(content), **self._calibrated, **languages}
         metadata[SIGNATURES] = [vars(signature) for signature in self._ids]
         if self._strings is not None:
             metadata[STRINGS] = [vars(signature) for signature in self._strings.signatures]
             metadata["custom_operators"] = custom_operators(content)
         return metadata
-
-    def _default_languages(self):
-        """Returns the languages: those of a multilingual model, otherwise those of the options."""
-        languages = self.pipeline.source_tokenizer.languages
-        if languages is None:
-            return {name: getattr(self._options, name) for name in LANGUAGES}
-        return {"source_language": languages.source, "target_language": languages.target}
 
     def check(self, draft, path) -> dict[str, Any]:  # noqa: D102
         count, participle = len(self.samples), self.pipeline.participle

@@ -1,31 +1,27 @@
 """Vocabulary and JSON metadata of a .tflite file, a ZIP archive at its end."""
 
-import contextlib
 import dataclasses
-import json
 import zipfile
 import zlib
-from collections.abc import Generator
 from typing import Any
 
+from keras_transformer.export.metadata import (
+    DAMAGED,
+    METADATA,
+    VOCABULARY,
+    parse_metadata,
+    read_vocabulary,
+    reading,
+)
 from keras_transformer.files import json_text
-from keras_transformer.plugins import REMEDY
-from keras_transformer.tasks import TASKS
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
 
 FORMAT = 3
-METADATA = "metadata.json"
 # Keys of the metadata.
 SIGNATURES, STRINGS = "signatures", "string_signatures"
 CHECKSUM = "crc32"  # of the model
 BLOCK = 2**20  # bytes that are read at a time
-VOCABULARY = "vocabulary"  # false if the model does not process text
-# Errors that `zipfile`, `json` and `FixedSignature` raise for damaged files.
-DAMAGED = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),
-    *(ValueError, TypeError, LookupError),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,20 +147,8 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
     if path.is_dir():
         raise ValueError(f"{path} is a folder, not a .tflite file.")
     size, members = _split(path)
+    metadata = parse_metadata(path, members[METADATA], FORMAT)
     with reading(path, METADATA):
-        metadata = dict(json.loads(members[METADATA]))
-        version = metadata["format"]
-    if version != FORMAT:
-        raise ValueError(
-            f"{path} has format {version}; this package reads format {FORMAT}. Export it again."
-        )
-    if isinstance(metadata.get("task"), str) and metadata["task"] not in TASKS:
-        raise ValueError(f"{path} has the task {metadata['task']!r}, which is unknown: {REMEDY}.")
-    with reading(path, METADATA):
-        required = (("max_length", int),) if metadata.get(VOCABULARY, True) else ()
-        for name, kind in (*required, ("quantize", str), ("task", str)):
-            if not isinstance(metadata[name], kind):
-                raise TypeError(name)
         signatures = {
             kind: [FixedSignature(**fields) for fields in metadata[kind]]
             for kind in (SIGNATURES, STRINGS)
@@ -172,10 +156,7 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
         }
         if not all(signatures.values()):
             raise ValueError(SIGNATURES)
-    tokenizers = None
-    if metadata.get(VOCABULARY, True):
-        with reading(path, "vocabulary"):
-            tokenizers = Tokenizers.from_files(members.get)
+    tokenizers = read_vocabulary(path, metadata, members.get)
     if CHECKSUM in metadata and _checksum(path, size) != metadata[CHECKSUM]:
         raise ValueError(
             f"{path} is damaged: its model is not the one that was written. Export it again."
@@ -219,14 +200,3 @@ def _split(path):
                 f"{path} was not written by `keras-transformer export litert`, or is damaged: "
                 "it contains no metadata."
             ) from error
-
-
-@contextlib.contextmanager
-def reading(path, member) -> Generator[None]:
-    """Replaces errors of damaged files by a `ValueError` that names the file and its member."""
-    try:
-        yield
-    except DAMAGED as error:
-        raise ValueError(
-            f"{path} is damaged: its {member} cannot be read. Export it again."
-        ) from error

@@ -18,7 +18,7 @@ from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
-from keras_transformer.export.litert.source_ids import check_source_ids
+from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import (
     Decoded,
     OpenGenerator,
@@ -28,14 +28,13 @@ from keras_transformer.export.runtime import (
     padded,
     reason,
 )
-from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.generator import Generator
+from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best
 
 Kind = TypeVar("Kind", bound="LiteRTGenerator")
 
 
-class LiteRTFile(contextlib.AbstractContextManager):
+class LiteRTFile(OpenFile, contextlib.AbstractContextManager):
     """A loaded .tflite file that `export_litert` has written.
 
     With several parallel calls it may start processes. They end with `close`, with a `with` block
@@ -69,7 +68,6 @@ class LiteRTFile(contextlib.AbstractContextManager):
 
     kind = SIGNATURES
     custom = INTERPRETED  # how a file with custom operators is run
-    answers = Generator  # base class of the pipelines whose exports can be loaded
 
     def __init__(
         self,
@@ -104,14 +102,7 @@ class LiteRTFile(contextlib.AbstractContextManager):
         for signature in self.signatures:
             if signature.name not in opened[0].signatures:
                 raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
-        self.max_length: Any = self.metadata.get("max_length")
-        self.task = self.metadata["task"]
-        self.pipeline = TASKS[self.task].pipeline_class()
-        if not issubclass(self.pipeline, self.answers):
-            raise ValueError(f"{path} holds a model for {self.task}.")
-        self.result: Any = getattr(self.pipeline, "result", None)
-        self.blank = getattr(self.pipeline, "blank", True)
-        self.has_source, self.output = self.pipeline.has_source, self.pipeline.output
+        self.take_task()
 
     @property
     def beam(self) -> Beam | None:
@@ -279,12 +270,7 @@ class LiteRTTranslator(LiteRTGenerator):
         batch = padded(sources, pad_id, [signature.source_length]).astype(np.int32)
         controls = {}
         if signature.beam_size is not None:
-            # A language model has no source: only the end of a prompt counts.
-            lengths = [len(source) if self.pipeline.has_source else 1 for source in sources]
-            lengths = np.array(lengths, np.int32)
-            limits = self.search.limit(lengths, self.max_length)
-            controls["max_length"] = np.asarray(limits, np.int32)
-            controls["length_penalty"] = np.array([self.search.length_penalty], np.float32)
+            controls = beam_inputs(self.search, sources, self.has_source, self.max_length)
         return self.run_signature(signature.name, source=batch, **controls)
 
 

@@ -3,19 +3,15 @@
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from keras_transformer.export.litert.packed import METADATA, reading
 from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
-from keras_transformer.export.runtime import changed, padded, refusals
-from keras_transformer.tasks.answering import PassAnswering
+from keras_transformer.export.runtime import padded
+from keras_transformer.export.single_pass import OpenPass
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.single_pass.text import TextCodec
-from keras_transformer.tasks.strings import traced_once
 
 
-class LiteRTSinglePass(LiteRTFile, PassAnswering):
+class LiteRTSinglePass(LiteRTFile, OpenPass):
     """A loaded .tflite file of a model that answers in one pass.
 
     Args:
@@ -32,28 +28,7 @@ class LiteRTSinglePass(LiteRTFile, PassAnswering):
         threads = {"num_threads": num_threads, "num_parallel_calls": num_parallel_calls}
         super().__init__(path, **threads, **options)
         self.search: Any = None
-        with reading(path, METADATA):
-            self.codec = self.pipeline.codec_class.from_metadata(self.metadata, self.tokenizers)
-        self._encoder = traced_once(self._trace_encoder)
-
-    @property
-    def settings(self) -> tuple[str, ...]:  # noqa: D102
-        return self.codec.settings
-
-    @property
-    def accepts(self) -> tuple[str, ...]:  # noqa: D102
-        return *self.codec.choices.command_options, *self.settings
-
-    def with_settings(self, **settings) -> "LiteRTSinglePass":
-        """Returns a file that differs in settings of the codec, with the same engines.
-
-        Raises:
-            TypeError, ValueError: If the model does not have a setting or a value.
-        """
-        self.check_settings(settings)
-        other = changed(self, codec=self.codec.changed(**settings))
-        other._encoder = traced_once(other._trace_encoder)
-        return other
+        self.read_codec(self.pipeline.codec_class, self.metadata)
 
     def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.
@@ -65,27 +40,7 @@ class LiteRTSinglePass(LiteRTFile, PassAnswering):
         Raises:
             ValueError: If the model refuses an example, such as an image of the wrong size.
         """
-        examples = self.codec.check(examples)
-        if not examples:
-            return []
-        with refusals(self.path):
-            inputs, rest = self._encode(self.codec.request(examples))
-        answers = self.codec.answers(self.run(signature, **inputs), rest)
-        return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
-
-    def _encode(self, request):
-        """Returns the result of `Codec.encode`; texts are read in a graph, as in the run.
-
-        Eagerly, the operations of a tokenizer take several times as long as a small model. Other
-        codecs read recordings and images eagerly, so that an error names one.
-        """
-        if isinstance(self.codec, TextCodec):
-            return self._encoder()(**request)
-        return self.codec.encode(**request)
-
-    def _trace_encoder(self):
-        function = tf.function(self.codec.encode, autograph=False)
-        return function.get_concrete_function(**self.codec.request_specs)
+        return super().answer_batch(examples, signature=signature)
 
     def run(self, signature=None, **inputs) -> dict[str, np.ndarray]:
         """Runs the model on its inputs.

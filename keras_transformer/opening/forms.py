@@ -105,11 +105,26 @@ def form_of(path: Any) -> type[Form]:
             continue
         exported = next((form for form in exported_forms() if form.fits(path)), None)
         if exported is None:
-            raise ValueError(f"{path} holds no model: MODEL is {model_kinds()}.{hint(path)}")
+            raise ValueError(_no_model(path))
         if len(paths) > 1:
             raise ValueError(f"{path} is not a run: only runs form an ensemble.")
         return exported
     return RunForm
+
+
+def _no_model(path):
+    """Returns the message about a path that holds no form of a model."""
+    if not path.is_file():
+        return f"{path} holds no model: MODEL is {model_kinds()}.{hint(path)}"
+    if path.suffix == ".keras":
+        folder = path.resolve().parent
+        return f"{path} holds only the weights of a run: name the run's folder, {folder}."
+    if path.suffix in (".h5", ".hdf5"):
+        return (
+            f"{path} is in Keras's older format, HDF5, which holds no vocabulary and no search. "
+            f"MODEL is {model_kinds()}."
+        )
+    return f"{path} is not a model: MODEL is {model_kinds()}.{hint(path)}"
 
 
 def open(
@@ -128,13 +143,13 @@ def open(
     """Opens a run or an export.
 
     Args:
-        path: A run, a SavedModel, a .tflite file or a folder for CTranslate2; or a list of runs,
-            whose models form an ensemble.
+        path: A run, a SavedModel, a .tflite file, an .onnx file or a folder for CTranslate2; or a
+            list of runs, whose models form an ensemble.
         search: A search to use instead of the model's own; see `Answering.with_search`.
         source_language, target_language: See `Answering.with_languages`.
         max_length: Maximum length of inputs and outputs in tokens, only for runs.
         shortlist: A `Shortlist`, only for runs that generate a text for a text.
-        num_threads, num_parallel_calls: See `LiteRTFile` and `CTranslate2Generator`.
+        num_threads, num_parallel_calls: See `LiteRTFile`, `CTranslate2Generator` and `OnnxModel`.
         compute_type: See `CTranslate2Generator`.
         **settings: See `Answering.with_settings`.
 

@@ -15,7 +15,7 @@ from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.litert.source_ids import RULE
+from keras_transformer.export.source_ids import RULE
 from keras_transformer.tasks import signatures
 from keras_transformer.tasks.generator import signature_of_ids
 

@@ -1,0 +1,61 @@
+"""Loaded exports that are one file, as far as they do not depend on its format."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.generator import Generator
+
+
+class OpenFile:
+    """Base class of loaded exports that are one file.
+
+    Attributes:
+        path: The file.
+        metadata: Its metadata, a dictionary.
+        tokenizers: The `Tokenizers`; `None` if the model does not process text.
+        pipeline: Class of the exported pipeline.
+        answers: Base class of the pipelines whose exports can be loaded.
+    """
+
+    answers: Any = Generator
+    path: Any
+    metadata: dict[str, Any]
+    tokenizers: Any
+
+    def take_task(self) -> None:
+        """Sets the attributes of an `Answering` that the task determines.
+
+        Raises:
+            ValueError: If the file holds another kind of model.
+        """
+        self.max_length: Any = self.metadata.get("max_length")
+        self.task = self.metadata["task"]
+        self.pipeline = TASKS[self.task].pipeline_class()
+        if not issubclass(self.pipeline, self.answers):
+            raise ValueError(f"{self.path} holds a model for {self.task}.")
+        self.result: Any = getattr(self.pipeline, "result", None)
+        self.blank = getattr(self.pipeline, "blank", True)
+        self.has_source, self.output = self.pipeline.has_source, self.pipeline.output
+
+
+def beam_inputs(beam, sources, has_source, longest) -> dict[str, np.ndarray]:
+    """Returns the inputs of a graph with a beam besides the token ids.
+
+    Args:
+        beam: The `Beam`.
+        sources: List of B lists of token ids.
+        has_source: Whether texts are generated for a source. A language model has none: only the
+            end of a prompt counts.
+        longest: Maximum number of tokens that the model allows.
+
+    Returns:
+        Dictionary of `max_length`, the maximum number of new tokens of each output, int32 `[B]`,
+        and `length_penalty`, float32 `[1]`.
+    """
+    lengths = np.array([len(source) if has_source else 1 for source in sources], np.int32)
+    return {
+        "max_length": np.asarray(beam.limit(lengths, longest), np.int32),
+        "length_penalty": np.array([beam.length_penalty], np.float32),
+    }

@@ -1,0 +1,87 @@
+"""Loaded files of models that answer in one pass, whatever their format."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.export.metadata import METADATA, reading
+from keras_transformer.export.runtime import changed, refusals
+from keras_transformer.tasks.answering import PassAnswering
+from keras_transformer.tasks.single_pass.text import TextCodec
+from keras_transformer.tasks.strings import traced_once
+
+Kind = TypeVar("Kind", bound="OpenPass")
+
+
+class OpenPass(PassAnswering):
+    """Base class of loaded files of models that answer in one pass.
+
+    A class of a format defines `run`.
+
+    Attributes:
+        path: The file.
+    """
+
+    path: Any = None
+
+    def read_codec(self, codec_class, metadata) -> None:
+        """Sets the codec from the metadata of the file.
+
+        Raises:
+            ValueError: If the metadata is damaged.
+        """
+        with reading(self.path, METADATA):
+            self.codec = codec_class.from_metadata(metadata, self.tokenizers)
+        self._encoder = traced_once(self._trace_encoder)
+
+    @property
+    def settings(self) -> tuple[str, ...]:  # noqa: D102
+        return self.codec.settings
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return *self.codec.choices.command_options, *self.settings
+
+    def with_settings(self: Kind, **settings: Any) -> Kind:
+        """Returns a file that differs in settings of the codec, with the same engines.
+
+        Raises:
+            TypeError, ValueError: If the model does not have a setting or a value.
+        """
+        self.check_settings(settings)
+        other = changed(self, codec=self.codec.changed(**settings))
+        other._encoder = traced_once(other._trace_encoder)
+        return other
+
+    def answer_batch(self, examples, **how) -> list:
+        """Returns a `Result` for each of a list of examples.
+
+        Args:
+            examples: List of inputs of the task, such as strings.
+            **how: Further arguments of `run`.
+
+        Raises:
+            ValueError: If the model refuses an example, such as an image of the wrong size.
+        """
+        examples = self.codec.check(examples)
+        if not examples:
+            return []
+        with refusals(self.path):
+            inputs, rest = self._encode(self.codec.request(examples))
+        answers = self.codec.answers(self.run(**how, **inputs), rest)
+        return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+
+    def _encode(self, request):
+        """Returns the result of `Codec.encode`; texts are read in a graph, as in the run.
+
+        Eagerly, the operations of a tokenizer take several times as long as a small model. Other
+        codecs read recordings and images eagerly, so that an error names one.
+        """
+        if isinstance(self.codec, TextCodec):
+            return self._encoder()(**request)
+        return self.codec.encode(**request)
+
+    def _trace_encoder(self):
+        function = tf.function(self.codec.encode, autograph=False)
+        return function.get_concrete_function(**self.codec.request_specs)
