@@ -11,6 +11,8 @@ from .litert.runtime import LiteRTTranslator as LiteRTTranslator
 from .litert.strings_runtime import LiteRTStringTranslator as LiteRTStringTranslator
 from .marian.export import export_marian as export_marian
 from .marian.format import MarianOptions as MarianOptions
+from .onnx.export import export_onnx as export_onnx
+from .onnx.format import OnnxOptions as OnnxOptions
 from .options import QuantizedOptions as QuantizedOptions
 from .saved_model.export import export_saved_model as export_saved_model
 from .saved_model.format import SavedModelOptions as SavedModelOptions

@@ -196,6 +196,7 @@ FORMATS = Registry(
     {
         "saved-model": "saved_model.format:FORMAT",
         "litert": "litert.format:FORMAT",
+        "onnx": "onnx.format:FORMAT",
         "ctranslate2": "ctranslate2.format:FORMAT",
         "marian": "marian.format:FORMAT",
     },

@@ -45,11 +45,11 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
 
 
 def is_export(path: str | os.PathLike) -> bool:
-    """Returns whether the names of files are those of a SavedModel, LiteRT or CTranslate2."""
+    """Returns whether the names of files are those of an export that this package opens."""
     path = pathlib.Path(path)
     files = ["saved_model.pb"], ["model.bin", "config.json"]
     found = any(all((path / name).is_file() for name in names) for names in files)
-    return found or (path.is_file() and path.suffix == ".tflite")
+    return found or (path.is_file() and path.suffix in (".tflite", ".onnx"))
 
 
 def quoted(path: str | os.PathLike) -> str:

@@ -205,9 +205,9 @@ def predict(
     """Answer each input line with one output line, in order.
 
     The task of MODEL determines whether the answer is a translation, a summary, a label or a
-    continuation of the text. MODEL is a run, a SavedModel, a .tflite file or a folder for
-    CTranslate2. A run supports all options of its task, an export only those that it was exported
-    with.
+    continuation of the text. MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a
+    folder for CTranslate2. A run supports all options of its task, an export only those that it was
+    exported with.
 
     Recordings and images are named by their paths, one per line, or as FILEs after MODEL. A
     recording longer than the model's limit is processed in overlapping windows.

@@ -77,7 +77,7 @@ def refusal(*words, **of_export):
         (("--ctc",), SpeechRecognizer, None, "--ctc has no effect on x: the export was written wi"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("command", ["saved-model", "litert"])
+@pytest.mark.parametrize("command", ["saved-model", "litert", "onnx"])
 def test_the_message_says_what_the_export_holds(command, words, kind, written, message):
     received = refusal(*words, taken=("n_best",), command=command, kind=kind, written=written)
     assert received.startswith(message)

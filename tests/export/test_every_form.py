@@ -11,7 +11,12 @@ from pipelines import embedder, write_run
 import keras_transformer
 from keras_transformer import Beam, Greedy
 from keras_transformer.decoding import Sample, Shortlist
-from keras_transformer.export import ExportError, export_ctranslate2, export_saved_model
+from keras_transformer.export import (
+    ExportError,
+    export_ctranslate2,
+    export_onnx,
+    export_saved_model,
+)
 from keras_transformer.opening import forms
 from keras_transformer.options import OptionError
 from keras_transformer.pipelines import Answering
@@ -19,12 +24,14 @@ from keras_transformer.tasks import TASKS
 
 ONE, OTHER = "in 3 weeks", "after 12 hours and 30 minutes"
 SLOW = pytest.mark.slow
-FORMS = ("run", "saved-model", "litert", "ctranslate2")
+FORMS = ("run", "saved-model", "litert", "onnx", "ctranslate2")
+ONE_SEARCH = ("litert", "onnx")  # exported for greedy search
 # Arguments of `open` that the form takes, of those that not all forms take.
 TAKEN = {
     "run": {"max_length"},
     "saved-model": set(),
     "litert": {"num_threads", "num_parallel_calls"},
+    "onnx": {"num_threads"},
     "ctranslate2": {"num_threads", "num_parallel_calls", "compute_type"},
 }
 
@@ -42,6 +49,10 @@ def paths(request, translator, tmp_path_factory):
         if name == "litert":
             pytest.importorskip("ai_edge_litert")
             return request.getfixturevalue("export")("none")[0]
+        if name == "onnx":
+            pytest.importorskip("onnxruntime")
+            export_onnx(translator, folder / "x.onnx", [ONE, OTHER])
+            return folder / "x.onnx"
         pytest.importorskip("ctranslate2")
         export_ctranslate2(translator, folder / "ct2", [ONE, OTHER])
         return folder / "ct2"
@@ -123,6 +134,7 @@ def test_a_setting_of_a_beam_that_an_export_fixes_is_refused(opened, form):
     message = {
         "saved-model": "^`min_length` of the beam of .* is 1, which is fixed in the export",
         "litert": "exported for greedy search only",
+        "onnx": "exported for greedy search only",
         "ctranslate2": "^`normalization` of a beam in CTranslate2 must be",
     }[form]
     with pytest.raises(ValueError, match=message):
@@ -162,19 +174,19 @@ def test_n_best_lists_are_as_long_as_the_form_allows(opened, translator):
 
 @pytest.mark.slow
 def test_a_search_makes_a_new_object(opened, form, translator):
-    search = Greedy() if form == "litert" else opened.beam_with(size=2)
+    search = Greedy() if form in ONE_SEARCH else opened.beam_with(size=2)
     other = opened.with_search(search)
     assert type(other) is type(opened) and other is not opened
     assert other.search == search and opened.search != Beam(2)
     expected = translator(ONE, search)
     assert other(ONE) == opened(ONE, search=search) == opened(ONE, search) == expected
-    if form != "litert":
+    if form not in ONE_SEARCH:
         outputs = other.n_best(ONE, 2, other.search)
         assert len(outputs) == 2 and outputs[0].text == expected
 
 
 def test_a_beam_takes_what_is_fixed_from_the_form(opened, form):
-    fixed = {"run": Beam(3), "saved-model": Beam(3), "litert": Beam(3)}
+    fixed = dict.fromkeys(("run", "saved-model", "litert", "onnx"), Beam(3))
     average = Beam(3, normalization="average", extra_length=None)
     assert opened.beam_with(size=3) == fixed.get(form, average)
     with pytest.raises(TypeError, match="width"):

@@ -100,7 +100,8 @@ def test_a_read_only_run_stores_no_metrics_and_says_so(exported, tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    "command", [["saved-model"], ["litert"], ["litert", "--quantize", "int8"], ["ctranslate2"]]
+    "command",
+    [["saved-model"], ["litert"], ["litert", "--quantize", "int8"], ["onnx"], ["ctranslate2"]],
 )
 def test_an_unwritable_destination_is_refused_before_the_run_is_loaded(
     tmp_path, monkeypatch, command

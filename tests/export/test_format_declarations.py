@@ -16,6 +16,7 @@ from keras_transformer.export import (
     CTranslate2Options,
     LiteRTOptions,
     MarianOptions,
+    OnnxOptions,
     SavedModelOptions,
 )
 from keras_transformer.export.errors import ExportError
@@ -85,6 +86,7 @@ def test_options_are_declared_with_help_and_documented(name):
         (SavedModelOptions, {"check_seconds": 0}, "`check_seconds` must be above 0 and finite, or"),
         (SavedModelOptions, {"jit": 1}, "`jit` must be True or False. Received: jit=1"),
         (SavedModelOptions, {"n_best": 0}, "`n_best` must be an integer of at least 1, or None"),
+        (OnnxOptions, {"license": 3}, "`license` must be a string, or None. Received: license=3"),
         (LiteRTOptions, {"license": 3}, "`license` must be a string, or None. Received: license=3"),
     ],
 )
@@ -136,7 +138,12 @@ def test_a_format_refuses_other_models_than_it_needs(name, make, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("saved-model", {"jit": True}), ("litert", {"n_best": 2}), ("litert", {"tokenizer": True})],
+    [
+        ("saved-model", {"jit": True}),
+        ("litert", {"n_best": 2}),
+        ("onnx", {"n_best": 2}),
+        ("litert", {"tokenizer": True}),
+    ],
 )
 def test_options_without_effect_are_refused_by_name(name, option, tmp_path):
     pipeline, (word,) = classifier(), option

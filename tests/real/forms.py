@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from keras_transformer.cli.main import cli
 
-FORMS = ("run", "saved_model", "litert", "litert_int8", "ctranslate2")
+FORMS = ("run", "saved_model", "litert", "litert_int8", "onnx", "ctranslate2")
 
 
 def command(*words, text=None):
@@ -46,6 +46,7 @@ class Forms:
             "saved_model": ("saved-model", self.folder / "saved_model", ()),
             "litert": ("litert", self.folder / "model.tflite", ()),
             "litert_int8": ("litert", self.folder / "int8.tflite", ("--quantize", "int8")),
+            "onnx": ("onnx", self.folder / "model.onnx", ()),
             "ctranslate2": ("ctranslate2", self.folder / "ctranslate2", ()),
         }[form]
         options = [word for word in self.options if kind != "ctranslate2" or word != "--greedy"]

@@ -1,0 +1,53 @@
+"""Contents of an .onnx file: one graph for any number of rows of any length."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.export.contents import Contents
+from keras_transformer.export.onnx.convert import convert_function
+from keras_transformer.export.onnx.int8 import in_int8
+from keras_transformer.export.onnx.model import OnnxModel, load_onnx
+from keras_transformer.export.onnx.packed import FORMAT
+
+
+class GraphContents(Contents):
+    """Contents of an .onnx file; `convert` returns an `onnx.ModelProto`.
+
+    A kind of model also defines `function`, `specs` and `opened`.
+    """
+
+    def function(self) -> Callable[..., dict]:
+        """Returns the function of the graph, from inputs by name to a dictionary of outputs."""
+        raise NotImplementedError
+
+    def specs(self) -> dict[str, tf.TensorSpec]:
+        """Returns the `tf.TensorSpec`s of the inputs by name."""
+        raise NotImplementedError
+
+    def opened(self, model) -> Any:
+        """Returns an `OnnxModel` as the file that a user opens."""
+        raise NotImplementedError
+
+    def convert(self) -> Any:
+        """Returns the `onnx.ModelProto`.
+
+        Raises:
+            ExportError: If the model needs operations that the converter does not have.
+        """
+        self.progress("converting")
+        function = tf.function(self.function(), autograph=False)
+        model = convert_function(function.get_concrete_function(**self.specs()))
+        if self.quantize == "int8":
+            model = in_int8(model)
+        load_onnx().checker.check_model(model, full_check=True)
+        return model
+
+    def metadata(self, content) -> dict[str, Any]:  # noqa: D102
+        (opset,) = (one.version for one in content.opset_import if not one.domain)
+        return {"format": FORMAT, **super().metadata(content), "opset": opset}
+
+    def open(self, draft) -> None:
+        """Answers a sample with the finished file, as a user does."""
+        self.opened(OnnxModel(draft)).answer_batch(self.samples[:1])

@@ -1,0 +1,31 @@
+"""An .onnx file as a form that `keras_transformer.open` opens."""
+
+import pathlib
+from typing import Any
+
+from keras_transformer.opening.forms import Form
+from keras_transformer.tasks.answering import Answering
+
+SUFFIX = ".onnx"
+
+
+class OnnxForm(Form):
+    """An .onnx file."""
+
+    name, title = "onnx", "an .onnx file"
+    arguments = ("num_threads",)
+
+    @classmethod
+    def fits(cls, path: pathlib.Path) -> bool:  # noqa: D102
+        return path.suffix == SUFFIX and path.is_file()
+
+    @classmethod
+    def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
+        from keras_transformer.export.onnx.model import OnnxModel
+        from keras_transformer.export.onnx.runtime import OnnxTranslator
+        from keras_transformer.export.onnx.single_pass import OnnxSinglePass
+        from keras_transformer.tasks import TASKS
+
+        model = OnnxModel(path, **arguments)
+        generates = TASKS[model.metadata["task"]].pipeline_class().generates
+        return (OnnxTranslator if generates else OnnxSinglePass)(model)

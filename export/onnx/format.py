@@ -1,0 +1,75 @@
+"""Files for ONNX Runtime as an export format, and its options."""
+
+import dataclasses
+from typing import Any
+
+from keras_transformer.export import options
+from keras_transformer.export.formats import Beams, Format
+from keras_transformer.search_settings import setting
+
+
+@dataclasses.dataclass(frozen=True)
+class OnnxOptions(options.QuantizedOptions):
+    """Options of `export_onnx`.
+
+    All but `license` and those of quantisation are for models that generate text.
+
+    Args:
+        quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.
+            `"int8"`: weights of a quarter of the size and products of integers; activations are
+            rounded for each product when it is computed, with one scale for the whole batch.
+        max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
+            `Agreement` or `AnswerAgreement`.
+        search: The search of the file: a `Greedy`, or a `Beam` with the `normalization` `"gnmt"` or
+            `"power"`. Size, normalization, `min_length` and `stopping` of the beam are fixed in the
+            graph. Its other settings are used by the check and are defaults when the file is
+            opened. `None`: the pipeline's own `search`.
+        n_best: Number of hypotheses that a `Beam` returns. `None`: 1.
+        license: License of the model, a string for the metadata. `None`: the license in `origin`.
+        source_language: Code of the source language, a string for the metadata.
+        target_language: Code of the target language.
+
+    Raises:
+        ValueError: If an option is out of range, or a limit of quality is given without `quantize`.
+    """
+
+    quantize: str = options.stored_as("int8")
+    search: Any = options.search()
+    n_best: int | None = options.n_best(
+        "With --beam: number of outputs that beam search returns.", "1", options.BEAM
+    )
+    license: str | None = options.license()
+    source_language: str | None = setting(
+        None, "", kind=str, is_optional=True, needs=options.GENERATION
+    )
+    target_language: str | None = setting(
+        None, "", kind=str, is_optional=True, needs=options.GENERATION
+    )
+
+
+FORMAT = Format(
+    "onnx",
+    """Write an .onnx file for ONNX Runtime.
+
+    The file contains one search, greedy or a beam, with its decoding loop, and the vocabulary. Its
+    inputs and outputs are token ids, for any number of texts of any length.
+    """,
+    "keras-transformer export onnx runs/base model.onnx --beam 4",
+    OnnxOptions,
+    "keras_transformer.export.onnx.export:export_onnx",
+    "keras_transformer.export.onnx.place:check_place_of_onnx",
+    "keras_transformer.export.onnx.form:OnnxForm",
+    suffix=".onnx",
+    data=("references", "origin", "progress"),
+    beams=Beams(
+        "an .onnx file",
+        {"normalization": ("gnmt", "power")},
+        '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
+        help="Export beam search with N hypotheses instead of greedy search.",
+        default_help="the run's own search if it is a beam search",
+    ),
+    opened_with=(
+        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
+        *("source_language", "target_language"),
+    ),
+)

@@ -1,0 +1,106 @@
+"""Contents of an .onnx file whose model generates text, from token ids to token ids."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.search import check_search
+from keras_transformer.decoding.stored import as_dict
+from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.contents import about_generation, default_languages
+from keras_transformer.export.onnx.contents import GraphContents
+from keras_transformer.export.onnx.format import FORMAT
+from keras_transformer.export.onnx.kernels import KERNELS
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.onnx.packed import SEARCH
+from keras_transformer.export.onnx.runtime import OnnxTranslator
+from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.rows_alone import equally_long, require_as_alone
+from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.tasks.generator import SOURCE
+
+FEW = 8  # texts of a batch that are also decoded on their own
+SETTINGS = (
+    tf.TensorSpec([None], tf.int32, name="max_length"),
+    tf.TensorSpec([1], tf.float32, name="length_penalty"),
+)
+
+
+class OnnxGeneration(GraphContents):
+    """The search of a model that generates text.
+
+    Args:
+        pipeline: A `Generator` in float32.
+        samples, limits, progress: See `Contents`.
+        options: The `OnnxOptions`.
+        left_out: See `export_onnx`.
+
+    Raises:
+        TypeError: If the search is neither a `Greedy` nor a `Beam`.
+        ValueError: If an .onnx file does not support it.
+    """
+
+    def __init__(self, pipeline, samples, limits, progress, options, left_out):
+        super().__init__(pipeline, samples, limits, progress)
+        self._options = options
+        self._search = search = pipeline.search if options.search is None else options.search
+        check_search(search, Greedy, Beam)
+        self._n_best = options.n_best or 1
+        if isinstance(search, Beam):
+            FORMAT.beams.check(search)
+            pipeline.check(search, self._n_best)
+        self._agreement = Agreement(pipeline, samples, limits, progress, left_out)
+
+    def function(self) -> Callable[..., dict]:  # noqa: D102
+        pipeline = copy_pipeline(self.pipeline, KERNELS)
+        _, of_ids = pipeline.signatures(functools.partial(self._find, pipeline))
+        return of_ids.lenient
+
+    def _find(self, pipeline, source, **settings):
+        """Returns the `Found` of the search, without the axis M if it is greedy."""
+        options = pipeline.options(n_best=self._n_best)
+        if isinstance(self._search, Beam):
+            search = dataclasses.replace(self._search, extra_length=None, **settings)
+            return search(pipeline.searched, source, options)
+        found = self._search(pipeline.searched, source, options)
+        return found._make(None if field is None else tf.squeeze(field, 1) for field in found)
+
+    def specs(self) -> dict[str, tf.TensorSpec]:  # noqa: D102
+        settings = SETTINGS if isinstance(self._search, Beam) else ()
+        return {spec.name: spec for spec in (SOURCE, *settings)}
+
+    def about(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            **about_generation(self.pipeline),
+            **default_languages(self.pipeline, self._options),
+            SEARCH: as_dict(self._search),
+            "n_best": self._n_best,
+        }
+
+    def opened(self, model) -> Any:  # noqa: D102
+        return OnnxTranslator(model)
+
+    def check(self, draft, path) -> dict[str, Any]:
+        """Compares the outputs with the model in memory, and those of a batch with single ones.
+
+        Only in float32 are rows independent of each other.
+        """
+        self.progress(f"{self.pipeline.participle} {len(self.samples)} texts with the file")
+        expected = self._agreement.expected(self._search, self._n_best)
+        loaded = self.opened(OnnxModel(draft))
+        exported = self._agreement.exported(loaded, f"{self.pipeline.participle} with the file")
+        report = self._agreement.judge(self._search, expected, exported, path)
+        if not self.limits.is_exact:  # in int8, activations have one scale for a whole batch
+            return report
+        rows = [*map(tuple, self._agreement.read_sources())]
+        rows = rows if self.pipeline.has_source else equally_long(rows)
+        pad_id = loaded.tokenizers.target.pad_id
+        require_as_alone(loaded.decode, lambda row: loaded.decode([row]), rows[:FEW], pad_id, path)
+        return report
+
+    def results(self) -> dict[str, Any]:  # noqa: D102
+        return shortlist_metrics(self.pipeline, self.samples, self._search)

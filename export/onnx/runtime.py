@@ -1,0 +1,129 @@
+"""Loaded .onnx files of models that generate text."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.search import check_search
+from keras_transformer.decoding.stored import from_dict
+from keras_transformer.export.metadata import METADATA, reading
+from keras_transformer.export.onnx.format import FORMAT
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.onnx.packed import SEARCH
+from keras_transformer.export.open_file import OpenFile, beam_inputs
+from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, padded
+from keras_transformer.export.searches import check_fixed
+from keras_transformer.export.source_ids import check_source_ids
+from keras_transformer.tasks.results import COMPLETE
+
+
+class OnnxTranslator(OpenFile, OpenGenerator):
+    """A loaded .onnx file of a model that generates text.
+
+    Needs nothing but the file: the vocabulary is inside. Any number of threads may share it.
+
+    Args:
+        model: The `OnnxModel`.
+
+    Raises:
+        ValueError: If the file holds another kind of model or is damaged.
+
+    Attributes:
+        search: The search: that of the export, or a `Beam` with another `length_penalty`,
+            `extra_length` or `max_length`.
+    """
+
+    opened_with = FORMAT.opened_with
+
+    def __init__(self, model: OnnxModel):
+        self.path, self.metadata, self.tokenizers = model.path, model.metadata, model.tokenizers
+        self.take_task()
+        self._model = model
+        with reading(self.path, METADATA):
+            self.search = self._held = from_dict(self.metadata[SEARCH])
+            self._n_best = int(self.metadata["n_best"])
+
+    def with_search(self, search: Any) -> "OnnxTranslator":
+        """Returns a file that differs in its search, with the same model.
+
+        Args:
+            search: A `Greedy`, or a `Beam` of the size of the export's.
+
+        Raises:
+            TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+            ValueError: If the file does not have this search.
+        """
+        check_search(search, Greedy, Beam)
+        return changed(self, search=self._checked(search))
+
+    def _checked(self, search):
+        """Returns a search that the file has."""
+        held, option = self._held, "--greedy"
+        if isinstance(search, Beam):
+            option = f"--beam {search.size}"
+            if isinstance(held, Beam) and search.size == held.size:
+                FORMAT.beams.check(search)
+                check_fixed(search, held, self.path)
+                return search
+        elif isinstance(held, Greedy):
+            if search.max_length not in (None, held.max_length):
+                raise ValueError(
+                    f"`max_length` of the greedy search of {self.path} is {held.max_length}, which "
+                    f"is fixed in the export. Received: search={search!r}."
+                )
+            return held
+        size = getattr(held, "size", None)
+        only = "greedy search" if size is None else f"a beam of size {size}"
+        raise ValueError(
+            f"{self.path} was exported for {only} only. Export it again with {option}. "
+            f"Received: search={search!r}."
+        )
+
+    def beam_with(self, **settings: Any) -> Beam:
+        """Returns the `Beam` of the export with some settings changed."""
+        held = self._held if isinstance(self._held, Beam) else Beam()
+        return dataclasses.replace(held, **settings)
+
+    @property
+    def max_outputs(self) -> int:
+        """Number of hypotheses that the search returns."""
+        return self._n_best
+
+    def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
+        """Runs the search on token ids.
+
+        Args:
+            sources: List of lists of token ids, each ending in `eos_id`.
+            n: Has no effect: the file returns all M hypotheses.
+
+        Returns:
+            A `Decoded` with tokens that end in `eos_id`, unless they reached the maximum length,
+            and are then padded. M is 1 in greedy search.
+
+        Raises:
+            ValueError: If a source is longer than `max_length`, or its ids are invalid: see
+                `source` in the metadata of the file.
+        """
+        check_source_ids(sources, self.tokenizers.source)
+        self._check_lengths(sources)
+        shape, pad_id = (len(sources), self._n_best), self.tokenizers.target.pad_id
+        if not sources:
+            tokens = np.full([*shape, self.max_length], pad_id, np.int32)
+            return Decoded(tokens, np.zeros(shape, np.float32), np.zeros(shape, bool))
+        inputs = {"source": padded(sources, self.tokenizers.source.pad_id).astype(np.int32)}
+        if isinstance(self.search, Beam):
+            inputs |= beam_inputs(self.search, sources, self.has_source, self.max_length)
+        outputs = self._model.run(**inputs)
+        tokens = outputs["tokens"].reshape(*shape, -1)
+        return Decoded(tokens, outputs["score"].reshape(shape), outputs[COMPLETE].reshape(shape))
+
+    def _check_lengths(self, sources):
+        """Refuses a source that is too long; it is not truncated: it would lose its `eos_id`."""
+        for number, source in enumerate(sources):
+            if len(source) > self.max_length:
+                raise ValueError(
+                    f"`sources[{number}]` has {len(source)} tokens including eos_id, but "
+                    f"{self.path} takes at most {self.max_length}."
+                )

@@ -1,0 +1,43 @@
+"""Loaded .onnx files of models that answer in one pass."""
+
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.open_file import OpenFile
+from keras_transformer.export.single_pass import OpenPass
+from keras_transformer.tasks.single_pass.pipeline import SinglePass
+
+
+class OnnxSinglePass(OpenFile, OpenPass):
+    """A loaded .onnx file of a model that answers in one pass.
+
+    Any number of threads may share it.
+
+    Args:
+        model: The `OnnxModel`.
+
+    Raises:
+        ValueError: If the file holds another kind of model or is damaged.
+    """
+
+    answers = SinglePass
+
+    def __init__(self, model: OnnxModel):
+        self.path, self.metadata, self.tokenizers = model.path, model.metadata, model.tokenizers
+        self.take_task()
+        self.search: Any = None
+        self._model = model
+        self.read_codec(self.pipeline.codec_class, self.metadata)
+
+    def run(self, **inputs: Any) -> dict[str, np.ndarray]:
+        """Runs the model on its inputs.
+
+        Args:
+            **inputs: Arrays `[R, ...]`, with R at least 1, by their names in the file.
+
+        Returns:
+            Dictionary of the outputs, arrays `[R, ...]`.
+        """
+        return self._model.run(**{name: np.asarray(value) for name, value in inputs.items()})
