@@ -1,7 +1,4 @@
-"""A model in an .onnx file, run by ONNX Runtime.
-
-Only this module imports `onnxruntime`.
-"""
+"""A model in an .onnx file, run by ONNX Runtime."""
 
 import os
 import pathlib

@@ -94,8 +94,8 @@ def shortlist(run, file, first, best, source, target, limit, batch_size) -> None
     The model of RUN reads pairs of sentences and distributes each target token over the three
     source tokens that it attends to most in the last layer of the decoder.
 
-    With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file: for
-    each sentence, they compute logits only for the candidates of its tokens.
+    With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file:
+    for each sentence, they compute logits only for the candidates of its tokens.
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")

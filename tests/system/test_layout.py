@@ -41,7 +41,7 @@ WRAPPERS = {
     "sklearn": {"training/tasks/image_classification/source.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/engines.py"},
-    "onnxruntime": {"export/onnx/model.py"},
+    "onnxruntime": {"export/onnx/int8.py", "export/onnx/model.py"},
     "ctranslate2": {"export/ctranslate2/engine.py"},
     "huggingface_hub": {"keras_transformer/pretrained/hub.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
