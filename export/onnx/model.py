@@ -69,7 +69,7 @@ def load_runtime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise _missing("onnxruntime in version 1.20") from error
+        raise _missing("onnxruntime in version 1.31") from error
     return onnxruntime
 
 
@@ -82,7 +82,7 @@ def load_onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise _missing("onnx in version 1.17") from error
+        raise _missing("onnx in version 1.18") from error
     return onnx
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from keras_transformer import Beam, Greedy, TransformerConfig, Translator
 from keras_transformer.cli import main as command_line
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.pipelines import Run
 from keras_transformer.tasks import TASKS
@@ -112,8 +113,8 @@ def test_an_unwritable_destination_is_refused_before_the_run_is_loaded(
     monkeypatch.setattr("keras_transformer.tasks.open_run", load)
     monkeypatch.setattr("keras_transformer.training.settings.toml.load_settings", load)
     (tmp_path / "file").touch()
-    place = tmp_path / "file" / "x.tflite"
     name, *options = command
+    place = tmp_path / "file" / f"x{FORMATS[name].suffix}"
     done = CliRunner().invoke(
         command_line.cli, ["export", name, str(tmp_path), str(place), *options]
     )
