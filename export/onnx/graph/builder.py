@@ -186,16 +186,16 @@ class Graph:
             dims.insert(axis, 1)
         if value.is_constant:
             return constant(value.constant.reshape(dims))
-        axes = constant(sorted(axes), INT64)
-        return self.add("Unsqueeze", [value, axes], value.dtype, tuple(dims), value.elements)
+        places = constant(sorted(axes), INT64)
+        return self.add("Unsqueeze", [value, places], value.dtype, tuple(dims), value.elements)
 
     def squeeze(self, value: Value, axes: list[int]) -> Value:
         """Returns a value without axes of size 1."""
         dims = tuple(size for axis, size in enumerate(value.dims) if axis not in axes)
         if value.is_constant:
             return constant(value.constant.reshape(dims))
-        axes = constant(sorted(axes), INT64)
-        return self.add("Squeeze", [value, axes], value.dtype, dims, value.elements)
+        places = constant(sorted(axes), INT64)
+        return self.add("Squeeze", [value, places], value.dtype, dims, value.elements)
 
 
 def info(value: Value, names: list | None = None):

@@ -32,7 +32,7 @@ class Value:
         dims: Its shape, a tuple of integers and `Symbol`s.
         name: Its name in the ONNX graph. `None`: a constant that no node has read yet.
         graph: The `Graph` that computes it. `None`: it is a constant.
-        constant: Its content, if it is a constant.
+        constant: Its content, an array, if it is a constant.
         made: The node that computes it: its operator and its inputs. `None`: it is an input.
         elements: Elements of a scalar or vector of integers, as far as they are known: a list of
             integers, `Symbol`s, and `None` for all others. `None`: they are not followed.
@@ -42,7 +42,7 @@ class Value:
     dims: tuple
     name: str | None = None
     graph: Any = None
-    constant: np.ndarray | None = None
+    constant: Any = None
     made: tuple | None = None
     elements: list | None = None
 

@@ -37,7 +37,7 @@ def layer_norm(graph, scaled, offset):
     last = [[x.rank - 1], [-1]]
     if axes.constant.tolist() not in last or axes_of_mean.constant.tolist() not in last:
         return None
-    if gamma.constant.size != width or beta.constant.size != width:
+    if any(value.dims[-1:] != (width,) or value.constant.size != width for value in (gamma, beta)):
         return None
     factors = [value.constant.reshape(width).astype(np.float32) for value in (gamma, beta)]
     epsilon = float(epsilon.constant.item())
