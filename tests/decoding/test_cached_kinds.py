@@ -6,8 +6,11 @@ import mixer_rows
 import numpy as np
 import pytest
 import reference
-from searching import by_beam, by_greedy
+import tensorflow as tf
+from searching import by_beam, by_greedy, by_sample
 from support import S, T, sentences
+
+from keras_transformer.decoding import Predictor, Step, Vocabulary
 
 LIMIT, STAGES = 13, (3, 7)
 KINDS = {
@@ -51,6 +54,23 @@ KINDS = {
     },
 }
 each_kind = pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+
+
+class Uncached(Predictor):
+    """Computes an output from its first token again at each step; one output of each sentence."""
+
+    def __init__(self, model):
+        super().__init__(Vocabulary.of(model.config), LIMIT)
+        self.model = model
+
+    def begin(self, inputs, length, width=1):
+        return tf.constant(inputs), tf.zeros([len(inputs), length], tf.int32)
+
+    def step(self, tokens, state, index):
+        source, target = state
+        target = tf.where(tf.range(target.shape[1]) == index, tokens, target)
+        logits = self.model({"source": source, "target": target}, training=False)
+        return Step(tf.gather(logits, [index], axis=1), (source, target))
 
 
 def logits_of(model):
@@ -109,3 +129,16 @@ def test_a_beam_equals_the_search_without_a_cache(changes, stages, small_model):
             padded = [*wanted, *[0] * (LIMIT - len(wanted))]
             np.testing.assert_array_equal(tokens[row, place], padded)
             np.testing.assert_allclose(scores[row, place], score, rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow  # the search is the same for all kinds; the test of steps covers them
+@pytest.mark.parametrize("kind", mixer_rows.MIXERS)
+def test_samples_equal_those_without_a_cache(kind, small_model):
+    model, source = small_model(**KINDS[kind]), sentences([S, 5, 1, 7, 9, 3], seed=3)
+    seed = [(1, row) for row in range(len(source))]
+    options = {"temperature": 4.0, "seed": seed, "max_length": LIMIT, "cache_length": LIMIT}
+    tokens, scores = by_sample(model, source, **options)
+    expected, expected_scores = by_sample(Uncached(model), source, **options)
+    np.testing.assert_array_equal(tokens, expected)
+    np.testing.assert_allclose(scores, expected_scores, rtol=0, atol=1e-4)
+    assert len({*tokens.numpy().flat}) > 5

@@ -12,7 +12,12 @@ from searching import by_beam, by_greedy
 from support import randomise, small_config
 
 from keras_transformer import Beam, Transformer, Translator
-from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    SavedModelOptions,
+    export_litert,
+    export_saved_model,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 
 # Nine hypotheses at a time; the cache has a separate part for the first eight positions.
@@ -33,6 +38,10 @@ KINDS = {
         **{"mixer": "dilated_convolution", "cross_attention": "same_position"},
         **{"feed_forward": "none", "normalization": "none", "norm": "post"},
     },
+    "alternating": {
+        **{"num_heads": 2, "d_k": 6, "num_layers": 2, "position": "rotary"},
+        "window": {"kind": "alternating", "size": 2, "global_every": 2},
+    },
     "output bias": {"output_bias": True},
     "output bias, untied": {"output_bias": True, "tie": "none"},
     "llama, local": {
@@ -49,12 +58,8 @@ KINDS = {
         **{"feed_forward": "gated", "activation": "gelu_tanh"},
     },
 }
-SHORT = ("relative", "ssru, output bias")  # the slow tests run the others
 SHORT_FILES = ("bahdanau", "bytenet", "ssru, output bias", "gru")
-each_kind = pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=() if kind in SHORT else pytest.mark.long) for kind in KINDS],
-)
+COMPILED = SavedModelOptions(jit=True, batch_sizes=(4,), lengths=(LIMIT,), check_seconds=1)
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +89,19 @@ def sources(translator, sentences):
 
 @pytest.mark.long
 @pytest.mark.slow
-@each_kind
-def test_a_saved_model_gives_the_same(kind, translators, sentences, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *(pytest.param(kind, SavedModelOptions(), id=kind) for kind in KINDS),
+        *(
+            pytest.param(kind, COMPILED, id=f"compiled-{kind}")
+            for kind in (*mixer_rows.MIXERS, "alternating", "bytenet")
+        ),
+    ],
+)
+def test_a_saved_model_gives_the_same(kind, options, translators, sentences, tmp_path):
     translator = translators(kind)
-    report = export_saved_model(translator, tmp_path / "model", sentences)
+    report = export_saved_model(translator, tmp_path / "model", sentences, options)
     loaded = tf.saved_model.load(report["path"])
     source = sources(translator, sentences)
     for name, (tokens, scores) in (
