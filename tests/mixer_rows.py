@@ -52,10 +52,14 @@ def directions(kind):
     return (True,) if Mixer.kinds()[kind].is_causal else (True, False)
 
 
+def stacks_with(kind):
+    """Returns the option of an encoder-decoder that names the mixer wherever it can be."""
+    return "mixer" if False in directions(kind) else "decoder"
+
+
 def model_options(kind):
     """Returns the options of an encoder-decoder with the mixer wherever it can be."""
-    stacks = "mixer" if False in directions(kind) else "decoder"
-    mixer = mixer_of(kind)
+    stacks, mixer = stacks_with(kind), mixer_of(kind)
     return {stacks: mixer if stacks == "mixer" else {"mixer": mixer}, **MIXERS[kind].model}
 
 

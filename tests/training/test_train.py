@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import rich.console
+from mixer_rows import MIXERS, stacks_with
 from small_runs import At, assert_same_end, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
@@ -111,6 +112,18 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(stopped, finished, setting
     _, shown = run_quietly(settings, folder)
     assert "Resuming after update 5 of 11." in shown
     assert_same_end(folder, finished)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MIXERS)
+def test_a_resumed_run_with_a_mixer_ends_like_an_uninterrupted_one(kind, corpus, tmp_path):
+    settings = load_settings(corpus / "config.toml", [f"model.{stacks_with(kind)}={kind}"])
+    press = At(5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run_quietly(settings, tmp_path / "stopped", [press])[0] is None
+    finished = tmp_path / "whole", *run_quietly(settings, tmp_path / "whole")
+    run_quietly(settings, tmp_path / "stopped")
+    assert_same_end(tmp_path / "stopped", finished)
 
 
 @pytest.mark.long

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from distillations import CONFIG, LONG, ORIGIN, call, lines, settings_of, write_run
 from marks import slow
+from mixer_rows import MIXERS, model_options, stacks_with
 from pipelines import SIZES, classifier, tokenizer, translator, with_larger_weights
+from support import randomise
 
 from keras_transformer import Beam, Transformer, TransformerConfig, Translator, files
 from keras_transformer.decoding import Ensemble, SearchOptions
@@ -73,6 +75,25 @@ def test_the_texts_are_those_of_the_teacher_with_the_same_search(folder, student
     }
     assert f"The student learns {len(pairs)} of 11 sentences" in student.shown
     assert "generated 11 of 11" in student.shown and "sentences/s  0:00 left" in student.shown
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MIXERS)
+def test_a_student_with_a_mixer_learns_from_a_teacher_with_it(kind, folder, tmp_path):
+    config = TransformerConfig(vocab_size=30, **{**SIZES, **model_options(kind)})
+    teacher = Translator(randomise(Transformer(config)), tokenizer())
+    write_run(Run(tmp_path / "teacher"), teacher)
+    settings = settings_of(folder, f"model.{stacks_with(kind)}={kind}")
+    figures, _ = call(tmp_path, tmp_path / "run", "teacher", settings=settings)
+    sources = lines(folder / "train.a")
+    best = [best for best, *_ in teacher.n_best(sources, 1, Beam(3))]
+    texts = [output.text for output in best if output.text.strip() and not output.truncated]
+    run = Run(tmp_path / "run")
+    assert lines(run.distillation / "train.target") == texts
+    assert figures["distilled"]["kept"] == len(texts) > 0
+    assert kind in run.config.read_text("utf-8")
+    assert len(Translator.from_run(run.path)(sources[:2])) == 2
 
 
 def test_the_student_is_trained_on_them_and_validated_on_references(folder, student):
