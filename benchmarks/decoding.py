@@ -41,7 +41,7 @@ from command import (
     seconds_per_call,
     versions,
 )
-from decoding_files import commands, path_of, run_command
+from decoding_files import commands, run_command
 from decoding_peers.parallel import ways
 from decoding_report import add_limits, add_peers, show, title_of
 from decoding_task import MODELS, Case
@@ -49,6 +49,7 @@ from measurements import BenchmarkError
 from workers import Worker
 
 OURS = "pip install -e ."
+ONNX = "pip install onnx onnxruntime"
 PEERS = {
     "ours": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False},
                  (("saved-model", "none"),)),
@@ -62,6 +63,10 @@ PEERS = {
         "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
         {"quantize": "int8"}, (("litert", "int8"),),
     ),
+    "ours-onnx": Peer("decoding_peers.onnx", "onnxruntime", ONNX, {"quantize": "none"},
+                      (("onnx", "none"),)),
+    "ours-onnx-int8": Peer("decoding_peers.onnx", "onnxruntime", ONNX, {"quantize": "int8"},
+                           (("onnx", "int8"),)),
     "ours-ssru": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": False},
                       (("saved-model", "none"),)),
     "ours-ssru-xla": Peer("decoding_peers.ours", "keras_transformer", OURS, {"jit_compile": True},
@@ -74,6 +79,8 @@ PEERS = {
         "decoding_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
         {"quantize": "int8"}, (("litert", "int8"),),
     ),
+    "ours-ssru-onnx": Peer("decoding_peers.onnx", "onnxruntime", ONNX, {"quantize": "none"},
+                           (("onnx", "none"),)),
     "ctranslate2": Peer(
         "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
         {"quantize": "none"}, (("ctranslate2", "none"),),
@@ -98,10 +105,14 @@ PEERS = {
     ),
 }  # fmt: skip
 SSRU = {name for name in PEERS if name.startswith("ours-ssru")}
-INEXACT = {"ours-litert-int8", "ours-ssru-litert-int8", "ctranslate2-int8", "marian-bfloat16"}
+INEXACT = {
+    *("ours-litert-int8", "ours-ssru-litert-int8", "ours-onnx-int8", "ctranslate2-int8"),
+    "marian-bfloat16",
+}
 SEARCHES = {"greedy": 1, "beam": 4}
 PACKAGES = (
-    "tensorflow", "keras", "ai-edge-litert", "ctranslate2", "torch", "transformers", "keras-hub"
+    "tensorflow", "keras", "ai-edge-litert", "onnxruntime", "ctranslate2", "torch", "transformers",
+    "keras-hub",
 )  # fmt: skip
 PRODUCTS, READS = 10, 100  # per repeat, to measure the limits
 
@@ -178,12 +189,11 @@ def measure(report, model, cases, folder, peers, cores, repeats, seconds):
                 pass
         names_of = [peer for peer in peers if _decoder(peer) == decoder]
         kinds = list(dict.fromkeys(kind for peer in names_of for kind in PEERS[peer].files))
-        lines = commands(model, place, kinds, *_shapes(cases, cores))
-        for kind, command in zip(kinds, lines, strict=True):
+        for command in commands(model, place, kinds, *_shapes(cases, cores)):
             line = " ".join(command).replace(str(folder), "FOLDER")
             print(f"keras-transformer {line}", flush=True)
             report["commands"].append(line)
-            if not path_of(place, *kind).exists():
+            if not pathlib.Path(command[3]).exists():
                 run_command(command)
     for case in cases:
         case = dataclasses.replace(case, length=model.length)

@@ -41,13 +41,15 @@ def make(order):
 
 
 def commands(model, folder, kinds, searches, batch_sizes):
-    """Returns the commands that write exports, as lists of arguments.
+    """Returns the commands that write exports, as lists of arguments; the fourth is the path.
+
+    An .onnx file has one search, so that there is one for each.
 
     Args:
         model: A `Model`.
         folder: Folder in which `make` has written its run.
-        kinds: Pairs of a kind of export, `saved-model`, `litert` or `ctranslate2`, and a
-            quantisation, `none` or `int8`, or `jit` for a compiled SavedModel.
+        kinds: Pairs of a kind of export, such as `litert`, and a quantisation, `none` or `int8`,
+            or `jit` for a compiled SavedModel.
         searches: Increasing beam sizes; 1 is greedy search.
         batch_sizes: Increasing batch sizes.
     """
@@ -58,6 +60,15 @@ def commands(model, folder, kinds, searches, batch_sizes):
     chosen = []
     for kind, how in kinds:
         options = ["--sentences", str(folder / "sentences.txt")]
+        if kind == "onnx":
+            quantize = [] if how == "none" else ["--quantize", how, *LENIENT]
+            for size in searches:
+                search = ["--greedy"] if size == 1 else ["--beam", str(size)]
+                target = path_of(folder, kind, how, size)
+                chosen.append(
+                    ["export", kind, str(folder / "run"), str(target), *options, *search, *quantize]
+                )
+            continue
         if kind != "ctranslate2":
             options += beam
         if kind == "saved-model" and beams:
@@ -77,10 +88,12 @@ def commands(model, folder, kinds, searches, batch_sizes):
 LENIENT = ["--max-score-loss", "1000"]
 
 
-def path_of(folder, kind, how):
-    """Returns the path of an export."""
-    name = f"{kind}_{how}" + (".tflite" if kind == "litert" else "")
-    return pathlib.Path(folder, name)
+def path_of(folder, kind, how, beam_size=1):
+    """Returns the path of an export; `beam_size` is that of an .onnx file."""
+    name = f"{kind}_{how}"
+    if kind == "onnx" and beam_size > 1:
+        name += f"_beam{beam_size}"
+    return pathlib.Path(folder, name + {"litert": ".tflite", "onnx": ".onnx"}.get(kind, ""))
 
 
 def run_command(arguments):

@@ -56,6 +56,7 @@ from workers import Worker
 
 LITERT = "pip install ai-edge-litert"
 CT2 = "pip install ctranslate2"
+ONNX = "pip install onnx onnxruntime"
 TORCH = "pip install torch transformers"
 PEERS = {
     "ours": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
@@ -66,6 +67,10 @@ PEERS = {
                         (("litert", "none"),)),
     "ours-litert-int8": Peer("decoding_peers.litert", "ai_edge_litert", LITERT,
                              {"quantize": "int8"}, (("litert", "int8"),)),
+    "ours-onnx": Peer("decoding_peers.onnx", "onnxruntime", ONNX, {"quantize": "none"},
+                      (("onnx", "none"),)),
+    "ours-onnx-int8": Peer("decoding_peers.onnx", "onnxruntime", ONNX, {"quantize": "int8"},
+                           (("onnx", "int8"),)),
     "ctranslate2": Peer("decoding_peers.ctranslate2", "ctranslate2", CT2, {"quantize": "none"},
                         (("ctranslate2", "none"),)),
     "ctranslate2-int8": Peer("decoding_peers.ctranslate2", "ctranslate2", CT2,
@@ -75,7 +80,9 @@ PEERS = {
     "transformers-bfloat16": Peer("decoding_peers.hugging_face", "transformers", TORCH,
                                   {"precision": "bfloat16"}),
 }  # fmt: skip
-INEXACT = {"ours-litert-int8", "ctranslate2-int8", "transformers-bfloat16"}
+INEXACT = {
+    "ours-litert-int8", "ours-onnx-int8", "ctranslate2-int8", "transformers-bfloat16",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,11 +256,11 @@ def make_files(report, shape, cases, folder, peers, cores):
     kinds = list(dict.fromkeys(kind for peer in peers for kind in PEERS[peer].files))
     beams = sorted({case.beam_size for case in cases})
     sizes = sorted({case.batch_size for case in cases})
-    places = [run, *(path_of(folder, *kind) for kind in kinds)]
     for line in commands(shape.model, folder, kinds, beams, sizes):
         limit = ["--max-length", str(shape.model.max_length)]
         lines.append(line if line[1] == "ctranslate2" else line + limit)
-    write_measured(report, shape.model.size, folder, zip(lines, places, strict=True))
+    listed = [(line, pathlib.Path(line[3])) for line in lines]
+    write_measured(report, shape.model.size, folder, listed)
 
 
 def write_measured(report, shape, folder, listed):
@@ -329,7 +336,7 @@ def compare(report, shape, case, folder, peers, cores, repeats, seconds):
         row["peak_bytes"] = max(run["peak_bytes"] for run in runs[row["peer"]])
         row["first_seconds"] = first[row["peer"]]
         kinds = PEERS[row["peer"]].files
-        place = path_of(folder, *kinds[0]) if kinds else folder / "checkpoint"
+        place = path_of(folder, *kinds[0], case.beam_size) if kinds else folder / "checkpoint"
         row["bytes"] = size_of(place)
 
 

@@ -40,6 +40,10 @@ def test_exports_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
 
     kinds = [("saved-model", "none"), ("litert", "int8"), ("ctranslate2", "none")]
     *ours, theirs = commands(MODELS["smoke"], tmp_path, kinds, sizes, [1])
+    of_onnx = commands(MODELS["smoke"], tmp_path, [("onnx", "none")], sizes, [1])
+    found = [line[line.index("--beam") + 1] if "--beam" in line else "1" for line in of_onnx]
+    assert found == [str(size) for size in sizes]
+    assert len({line[3] for line in of_onnx}) == len(sizes)
     for line in ours:
         assert {"--greedy", "--beam"} & {*line} == searches
         # By default, a beam ends 50 tokens after the source.
@@ -47,8 +51,8 @@ def test_exports_hold_the_searches_that_are_timed(sizes, searches, tmp_path):
     assert not {"--greedy", "--beam"} & {*theirs}
 
 
-SSRU = "ours-ssru,ours-ssru-xla,ours-ssru-litert,ours-ssru-litert-int8"
-OURS = "ours,ours-xla,ours-litert,ours-litert-int8"
+SSRU = "ours-ssru,ours-ssru-xla,ours-ssru-litert,ours-ssru-litert-int8,ours-ssru-onnx"
+OURS = "ours,ours-xla,ours-litert,ours-litert-int8,ours-onnx,ours-onnx-int8"
 THEIRS = "ctranslate2,ctranslate2-int8"
 
 
@@ -59,7 +63,9 @@ THEIRS = "ctranslate2,ctranslate2-int8"
     [
         ("ours,ctranslate2", "greedy", 1),
         pytest.param(f"{OURS},{SSRU},{THEIRS}", "greedy", 1, marks=pytest.mark.long),
-        pytest.param(f"ours-litert,ours-ssru-litert,{THEIRS}", "beam", 2, marks=pytest.mark.long),
+        pytest.param(
+            f"ours-litert,ours-onnx,ours-ssru-litert,{THEIRS}", "beam", 2, marks=pytest.mark.long
+        ),
     ],
 )
 def test_all_our_variants_return_the_same_tokens(peers, searches, cores, tmp_path):
