@@ -22,7 +22,7 @@ def folded(op, inputs) -> list | None:
     if not all(value.is_constant for value in inputs):
         return None
     compute = getattr(tf.raw_ops, op.type, None)
-    if compute is None or op.op_def.is_stateful:
+    if compute is None or op.op_def.is_stateful or op.type.startswith("TensorList"):
         return None
     if op.type in GROWING and _size(op) > LARGE:
         return None

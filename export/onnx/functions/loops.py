@@ -6,7 +6,8 @@ from onnx import helper
 
 from keras_transformer.export.onnx.functions.needed import needed_by
 from keras_transformer.export.onnx.graph.builder import Graph, info
-from keras_transformer.export.onnx.graph.values import Symbol, Value
+from keras_transformer.export.onnx.graph.values import Reserved, Symbol, Value
+from keras_transformer.export.onnx.operators.lists import zeros
 
 BOOL = np.dtype("bool")
 
@@ -38,6 +39,7 @@ def loop(functions, graph, op, inputs, needed) -> list:
             break
         read = more
     carried = [i for i in sorted(read) if not fixed[i]]
+    inputs = _with_lists(functions, graph, body, inputs, carried, fixed)
     dims = {i: _common(shapes[i], inputs[i]) for i in carried}
     while True:
         inner = Graph(graph)
@@ -69,6 +71,28 @@ def loop(functions, graph, op, inputs, needed) -> list:
         last.get(i, value if fixed[i] else None) if needed[i] else None
         for i, value in enumerate(inputs)
     ]
+
+
+def _with_lists(functions, graph, body, inputs, carried, fixed):
+    """Returns the initial values with zeros for each `Reserved`, of the shape that the loop writes.
+
+    For this the body is converted once, in a graph that is not used.
+    """
+    reserved = [i for i in carried if isinstance(inputs[i], Reserved)]
+    if not reserved:
+        return inputs
+    inner = Graph(graph)
+    feeds = [
+        value
+        if fixed[i] or i in reserved or value is None
+        else inner.input(inner.new_name("variable"), value.dtype, value.dims)
+        for i, value in enumerate(inputs)
+    ]
+    results = functions.call(inner, body, feeds, [body.outputs[i] for i in reserved])
+    inputs = list(inputs)
+    for i, result in zip(reserved, results, strict=True):
+        inputs[i] = zeros(graph, inputs[i], result.dims[1:])
+    return inputs
 
 
 def branch(functions, graph, op, inputs) -> list[Value]:
@@ -117,7 +141,8 @@ def _read(function, outputs):
 
 def _common(shape, value):
     """Returns the sizes of a variable that may be the same in all iterations, `None` for others."""
-    sizes = shape.as_list() if shape.rank is not None else [None] * value.rank
+    is_known = shape.rank is not None and shape.rank == value.rank  # not that of a list
+    sizes = shape.as_list() if is_known else value.dims
     return [
         size if size is not None else initial if isinstance(initial, Symbol) else None
         for size, initial in zip(sizes, value.dims, strict=True)

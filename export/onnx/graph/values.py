@@ -57,6 +57,19 @@ class Value:
         return self.constant is not None
 
 
+class Reserved(Value):
+    """A list of tensors before the first of them is known, and with it their shape.
+
+    Args:
+        dtype: Dtype of the tensors.
+        count: Number of the tensors, a scalar `Value`.
+    """
+
+    def __init__(self, dtype: Any, count: Value):
+        super().__init__(np.dtype(dtype), ())
+        self.count = count
+
+
 def constant(array: Any, dtype: Any = None) -> Value:
     """Returns a constant."""
     array = np.asarray(array, dtype)

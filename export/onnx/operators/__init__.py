@@ -6,6 +6,7 @@ outputs, a `Value` or a list. `@operator("Name")` enters them in the table.
 
 from keras_transformer.export.onnx.operators import (  # noqa: F401
     elementwise,
+    lists,
     products,
     reductions,
     selections,

@@ -115,10 +115,24 @@ def function_in_a_function(x):
     return inner(x) + inner(x[:, 1:])[:, :1]
 
 
+def listed(x):
+    """A list of tensors whose number and shape are known only when the graph runs."""
+    count = tf.shape(x)[1]
+    rows = tf.TensorArray(tf.float32, count).unstack(tf.transpose(x))
+    sums = tf.TensorArray(tf.float32, count)
+
+    def step(index, total, sums):
+        total += rows.read(index)
+        return index + 1, total, sums.write(index, total)
+
+    beginning = 0, tf.zeros(tf.shape(x)[:1]), sums
+    return tf.while_loop(lambda index, *_: index < count, step, beginning)[2].stack()
+
+
 FUNCTIONS = [
     *(powers, no_iterations, until_it_is_small, swapped, growing, empty_at_first, nested),
     *(constant_after_the_first, unread, with_branches, branch, known_branch),
-    function_in_a_function,
+    *(function_in_a_function, listed),
 ]
 
 
@@ -128,6 +142,20 @@ def test_a_loop_returns_the_same_for_every_size(function):
     for array in (X, -X, X[:1], X[:2]):
         expected = function(tf.constant(array))
         np.testing.assert_allclose(call(None, [array], model), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_a_recurrent_layer_of_keras_returns_the_same(layer, go_backwards):
+    import keras
+
+    keras.utils.set_random_seed(1)
+    layer = getattr(keras.layers, layer)(4, return_sequences=True, go_backwards=go_backwards)
+    inputs = np.random.default_rng(5).normal(size=(3, 6, 5)).astype("float32")
+    layer.build(inputs.shape)
+    model = converted(layer, [inputs])
+    for array in (inputs, inputs[:1, :2], inputs[:2, :1]):
+        np.testing.assert_allclose(call(None, [array], model), layer(array), rtol=0, atol=1e-5)
 
 
 def test_what_does_not_change_is_computed_before_the_loop():

@@ -242,7 +242,8 @@ def _argument(name):
 
 
 def test_every_operator_is_tested():
-    assert set(CASES) == set(OPERATORS)
+    lists = {name for name in OPERATORS if name.startswith("TensorList")}  # see `test_loops`
+    assert set(CASES) == set(OPERATORS) - lists
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
