@@ -111,7 +111,7 @@ def branch(functions, graph, op, inputs) -> list[Value]:
         return functions.call(graph, chosen, inputs, chosen.outputs)
     results, bodies = [], {}
     for name, function in zip(names, branches, strict=True):
-        inner = Graph(graph)
+        inner = Graph(graph, is_branch=True)
         results.append(functions.call(inner, function, inputs, function.outputs))
         bodies[name] = _body(inner, [], _own(inner, results[-1]))
     outputs = [

@@ -26,14 +26,19 @@ TYPES = {
 
 
 class Graph:
-    """A graph of nodes; `outer` is the graph of the node whose body it is.
+    """A graph of nodes.
 
     A node is placed in the outermost graph in which its inputs exist: what does not change in a
     loop is computed before it. Equal nodes are written once.
+
+    Args:
+        outer: The graph of the node whose body it is. `None`: it is the model's own.
+        is_branch: Whether it is computed under a condition. Its nodes then stay in it, because they
+            may be valid only under this condition.
     """
 
-    def __init__(self, outer: Graph | None = None):
-        self.outer = outer
+    def __init__(self, outer: Graph | None = None, is_branch: bool = False):
+        self.outer, self.is_branch = outer, is_branch
         self.depth = 0 if outer is None else outer.depth + 1
         self.nodes: list = []
         self._known: dict = {}
@@ -83,11 +88,18 @@ class Graph:
             for value in inputs
         ]
         attributes = {key: value for key, value in attributes.items() if value is not None}
-        owners = [value.graph for value in values if value is not None and value.graph is not None]
-        graph = max(owners, key=lambda owner: owner.depth, default=self.root)
+        graph = self._owner([value for value in values if value is not None])
         names = ["" if value is None else self.name_of(value) for value in values]
         key = (kind, *names, len(outputs), repr(sorted(attributes.items())))
         return graph._add(kind, names, values, outputs, attributes, key)
+
+    def _owner(self, values):
+        """Returns the outermost graph that may compute something from values."""
+        depth = max((value.graph.depth for value in values if value.graph is not None), default=0)
+        graph: Any = self
+        while graph.depth > depth and not graph.is_branch:
+            graph = graph.outer
+        return graph
 
     def _add(self, kind, names, inputs, outputs, attributes, key):
         if key in self._known:

@@ -129,10 +129,17 @@ def listed(x):
     return tf.while_loop(lambda index, *_: index < count, step, beginning)[2].stack()
 
 
+def guarded(x):
+    """The first branch reads a row that need not exist."""
+    count = tf.shape(x)[0]
+    ids = tf.range(count)
+    return tf.cond(count > 2, lambda: x[2] / tf.cast(ids[2], tf.float32), lambda: x[0])
+
+
 FUNCTIONS = [
     *(powers, no_iterations, until_it_is_small, swapped, growing, empty_at_first, nested),
     *(constant_after_the_first, unread, with_branches, branch, known_branch),
-    *(function_in_a_function, listed),
+    *(function_in_a_function, listed, guarded),
 ]
 
 
