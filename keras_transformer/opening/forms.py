@@ -114,7 +114,7 @@ def form_of(path: Any) -> type[Form]:
 
 def _no_model(path):
     """Returns the message about a path that holds no form of a model."""
-    if not path.is_file():
+    if not path.is_file() or not exported_forms():
         return f"{path} holds no model: MODEL is {model_kinds()}.{hint(path)}"
     if path.suffix == ".keras":
         folder = path.resolve().parent

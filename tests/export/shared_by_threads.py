@@ -18,6 +18,7 @@ from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+from keras_transformer.opening.forms import open
 
 RUNTIMES = {
     runtime.__name__: runtime
@@ -27,6 +28,7 @@ RUNTIMES = {
         LiteRTStringTranslator,
         LiteRTTranslator,
         SavedModelSinglePass,
+        open,
     )
 }
 ROUNDS = 2

@@ -11,17 +11,22 @@ from marks import long, slow_except
 from searching import by_beam, by_greedy
 from support import randomise, small_config
 
-from keras_transformer import Beam, Transformer, Translator
+import keras_transformer
+from keras_transformer import Beam, Greedy, Transformer, Translator
 from keras_transformer.export import (
     LiteRTOptions,
+    OnnxOptions,
     SavedModelOptions,
     export_litert,
+    export_onnx,
     export_saved_model,
 )
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 
 # Nine hypotheses at a time; the cache has a separate part for the first eight positions.
 LIMIT, BATCH, BEAM = 12, 3, 3
+# Settings with which the source does not limit the length of outputs.
+ANY_LENGTH = {Greedy(): {}, Beam(BEAM): {"extra_length": None}}
 KINDS = {
     "alibi": {"position": "alibi", "tie": "none"},
     "additive": {"score": "additive", "position": "alibi", "tie": "none"},
@@ -58,6 +63,7 @@ KINDS = {
         **{"feed_forward": "gated", "activation": "gelu_tanh"},
     },
 }
+UNCONVERTED = ("bahdanau", "gru", "lstm")  # to ONNX
 SHORT_FILES = ("bahdanau", "bytenet", "ssru, output bias", "gru")
 COMPILED = SavedModelOptions(jit=True, batch_sizes=(4,), lengths=(LIMIT,), check_seconds=1)
 
@@ -136,6 +142,26 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
             np.testing.assert_allclose(
                 np.squeeze(scores_of_file), np.squeeze(scores[batch]), rtol=1e-4
             )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", slow_except(sorted({*KINDS} - {*UNCONVERTED}), *SHORT_FILES, mark=long)
+)
+@pytest.mark.parametrize("search", [Greedy(), Beam(BEAM)], ids=["greedy", "beam"])
+def test_an_onnx_file_gives_the_same(kind, search, translators, sentences, tmp_path):
+    pytest.importorskip("onnxruntime")
+    translator, path = translators(kind), tmp_path / "x.onnx"
+    report = export_onnx(translator, path, sentences, OnnxOptions(search=search))
+    assert report["score_difference"] < 1e-4
+    source = sources(translator, sentences)
+    expected = by_greedy(translator.model, source, LIMIT)
+    if search != Greedy():
+        expected = by_beam(translator.model, source, BEAM, max_length=LIMIT)
+    loaded = keras_transformer.open(path, search=dataclasses.replace(search, **ANY_LENGTH[search]))
+    tokens, scores = loaded.decode([row[row != 0].tolist() for row in source.numpy()])
+    np.testing.assert_array_equal(np.squeeze(tokens), np.squeeze(expected[0]))
+    np.testing.assert_allclose(np.squeeze(scores), np.squeeze(expected[1]), rtol=1e-4)
 
 
 @pytest.mark.long

@@ -18,8 +18,10 @@ from threads import THREADS, in_threads
 from keras_transformer import Beam
 from keras_transformer.export import (
     LiteRTOptions,
+    OnnxOptions,
     export_ctranslate2,
     export_litert,
+    export_onnx,
     export_saved_model,
 )
 from keras_transformer.export.runtime import Pool, check_threads
@@ -99,18 +101,20 @@ def test_numbers_of_calls_are_positive_integers(wrong):
 
 
 def single_pass_jobs(folder):
-    """A .tflite file of each single-pass task, and one SavedModel."""
+    """A .tflite and an .onnx file of each single-pass task, and one SavedModel."""
     for make, examples in TASKS.items():
         pipeline, file = make(), folder / f"{make.__name__}.tflite"
         lengths = {"lengths": [11]} if pipeline.codec.longest == 11 else {}
         export_litert(pipeline, file, examples, **asked(LiteRTOptions, **lengths))
         yield "LiteRTSinglePass", [file], {}, examples
+        export_onnx(pipeline, file.with_suffix(".onnx"), examples)
+        yield "open", [file.with_suffix(".onnx")], {}, examples
     export_saved_model(pipeline, folder / "saved", examples)
     yield "SavedModelSinglePass", [folder / "saved"], {}, examples
 
 
 def translator_jobs(folder):
-    """A .tflite file with a tokenizer and a beam, and a folder for CTranslate2."""
+    """A .tflite file with a tokenizer and a beam, an .onnx file, a folder for CTranslate2."""
     translator, beam = phrase_translator(unigram_tokenizer()), Beam(3)
     file, model = folder / "t.tflite", folder / "ct2"
     export_litert(
@@ -119,6 +123,8 @@ def translator_jobs(folder):
     yield "LiteRTTranslator", [file], {}, SENTENCES
     yield "LiteRTTranslator", [file, beam], {"num_parallel_calls": 3}, SENTENCES
     yield "LiteRTStringTranslator", [file], {}, SENTENCES
+    export_onnx(translator, folder / "t.onnx", SENTENCES, OnnxOptions(search=beam))
+    yield "open", [folder / "t.onnx"], {"num_threads": 2}, SENTENCES
     export_ctranslate2(translator, model, SENTENCES)
     for calls in (1, 3):
         yield "CTranslate2Translator", [model], {"num_parallel_calls": calls}, SENTENCES
@@ -131,7 +137,7 @@ def translator_jobs(folder):
 )
 def test_eight_threads_get_the_same_results_as_one(jobs_of, tmp_path):
     """Runs in a process of its own: two threads in one LiteRT interpreter can crash it."""
-    for package in ("ai_edge_litert", "ctranslate2"):
+    for package in ("ai_edge_litert", "ctranslate2", "onnxruntime"):
         pytest.importorskip(package)
     jobs = list(jobs_of(tmp_path))
     (tmp_path / "jobs").write_bytes(pickle.dumps(jobs))
