@@ -6,16 +6,18 @@ import tempfile
 from typing import Any
 
 from keras_transformer.export.onnx.model import load_onnx
+from keras_transformer.export.onnx.tables import read_by_node, store_rows_in_int8
 
-OPERATORS = ["MatMul", "Gather"]
+OPERATORS = ["MatMul"]
 
 
 def in_int8(model) -> Any:
     """Returns an `onnx.ModelProto` whose matrices of weights are in int8, with their scales.
 
-    A product with weights rounds its other factor to 8 bits when it is computed and multiplies
-    integers. Weights have 7 bits (`reduce_range`), so that processors without VNNI add pairs of
-    products in 16 bits without overflow and compute the same numbers.
+    Every column of a matrix has its own scale, and so has every row of a table. A product with
+    weights rounds its other factor to 8 bits when it is computed and multiplies integers. Weights
+    have 7 bits (`reduce_range`), so that processors without VNNI add pairs of products in 16 bits
+    without overflow and compute the same numbers. Those of a table have 8.
 
     Args:
         model: The `onnx.ModelProto` in float32, which is not changed.
@@ -23,6 +25,9 @@ def in_int8(model) -> Any:
     onnx = load_onnx()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    whole, model = model, onnx.ModelProto()
+    model.CopyFrom(whole)
+    store_rows_in_int8(model.graph)
     root = logging.getLogger()
     level, before = logging.ERROR, root.level
     with tempfile.TemporaryDirectory() as folder:
@@ -57,7 +62,7 @@ def _sort(graph):
         if id(node) in done:
             return
         done.add(id(node))
-        for name in _read(node):
+        for name in read_by_node(node):
             if name in made:
                 add(made[name])
         ordered.append(node)
@@ -67,11 +72,3 @@ def _sort(graph):
     ordered = [node.__deepcopy__() for node in ordered]
     del graph.node[:]
     graph.node.extend(ordered)
-
-
-def _read(node):
-    """Yields the names of the values that a node and its subgraphs read."""
-    yield from node.input
-    for attribute in node.attribute:
-        for inner in attribute.g.node:
-            yield from _read(inner)

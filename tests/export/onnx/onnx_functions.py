@@ -10,9 +10,10 @@ from keras_transformer.export.onnx.convert import convert_function
 
 def converted(function, inputs):
     """The model of a function of arrays, whose first two axes have unknown sizes."""
+    shapes = [[*[None, None][: array.ndim], *array.shape[2:]] for array in inputs]
     specs = {
-        f"input_{number}": tf.TensorSpec([None, None, *array.shape[2:]], array.dtype)
-        for number, array in enumerate(inputs)
+        f"input_{number}": tf.TensorSpec(shape, array.dtype)
+        for number, (shape, array) in enumerate(zip(shapes, inputs, strict=True))
     }
     named = tf.function(
         lambda **arguments: {"output": function(*arguments.values())}, autograph=False

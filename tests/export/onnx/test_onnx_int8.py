@@ -4,12 +4,15 @@ import collections
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from onnx_files import RIGHT, inputs_of
+from onnx_functions import call, converted
 from pipelines import LINES, classifier
 
 import keras_transformer
 from keras_transformer import Beam
 from keras_transformer.export import ExportError, OnnxOptions, export_onnx
+from keras_transformer.export.onnx.int8 import in_int8
 from keras_transformer.export.onnx.model import OnnxModel
 
 onnx = pytest.importorskip("onnx")
@@ -47,6 +50,28 @@ def test_weights_are_in_int8_also_inside_the_loop(translator, sentences, tmp_pat
     loaded = keras_transformer.open(path)
     assert loaded.metadata["quantize"] == "int8"
     assert loaded("in 17 weeks") == translator("in 17 weeks")
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_every_row_of_a_table_has_its_own_scale(in_a_loop):
+    table = np.random.default_rng(2).normal(size=(6, 50)).astype("float32")
+    table *= np.array([[1], [100], [0.01], [1], [1e-4], [0]], "float32")
+
+    def rows(places):
+        if not in_a_loop:
+            return tf.gather(tf.constant(table), places)
+        beginning = 0, tf.zeros([tf.shape(places)[0], 50])
+        return tf.while_loop(
+            lambda index, x: index < 2,
+            lambda index, x: (index + 1, tf.gather(tf.constant(table), places + 0 * index)),
+            beginning,
+        )[1]
+
+    places = np.arange(6, dtype="int32")
+    model = in_int8(converted(rows, [places]))
+    assert not [w for w in matrices(model.graph) if w.data_type == onnx.TensorProto.FLOAT]
+    errors = np.abs(call(rows, [places], model) - table).max(1)
+    assert (errors <= 0.51 * np.abs(table).max(1) / 127).all() and errors.any()
 
 
 @pytest.mark.slow
