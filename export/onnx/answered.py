@@ -6,10 +6,10 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import check_choice
+from keras_transformer.decoding.loop import EACH
 from keras_transformer.export.answer_agreement import AnswerAgreement
 from keras_transformer.export.attention import attend
 from keras_transformer.export.onnx.contents import GraphContents
-from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.single_pass import OnnxSinglePass
 from keras_transformer.export.parity import copy_pipeline
@@ -36,7 +36,8 @@ class OnnxAnswers(GraphContents):
 
     def function(self) -> Callable[..., dict]:  # noqa: D102
         searches = isinstance(self.pipeline.model, EncoderDecoderModel)
-        kernels = KERNELS if searches else Kernels(attend=attend)
+        # Not `KERNELS`: silence is heard inside a prompt, where a cache has unwritten positions.
+        kernels = Kernels(cache_stages=EACH) if searches else Kernels(attend=attend)
         pipeline = copy_pipeline(self.pipeline, kernels)
         _, of_inputs, *_ = pipeline.signatures()
         return of_inputs.lenient

@@ -10,7 +10,13 @@ import whisper_folders
 from exporting import asked
 from marks import long
 
-from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
+import keras_transformer
+from keras_transformer.export import (
+    LiteRTOptions,
+    export_litert,
+    export_onnx,
+    export_saved_model,
+)
 from keras_transformer.export.litert import stand_ins
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
@@ -132,6 +138,20 @@ def test_a_tflite_file(pipeline, quantize, tmp_path):
                 one.language if language == "auto" else language for one in ours
             ]
             assert [bool(one.segments) for one in ours] == [timestamps] * len(files)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pipeline", ["timestamps", "beam"], indirect=["pipeline"])
+def test_an_onnx_file(pipeline, tmp_path):
+    pytest.importorskip("onnxruntime")
+    files, path = [*recordings()], tmp_path / "m.onnx"
+    report = export_onnx(pipeline, path, files)
+    assert report["agreement"] == 1
+    loaded = keras_transformer.open(path)
+    for language, task, timestamps in CHOICES:
+        chosen = {"language": language, "task": task, "timestamps": timestamps}
+        loaded = loaded.with_settings(**chosen)
+        check_same(loaded.answer_batch(files), pipeline.transcribe(files, **chosen))
 
 
 @pytest.fixture
