@@ -63,7 +63,6 @@ KINDS = {
         **{"feed_forward": "gated", "activation": "gelu_tanh"},
     },
 }
-UNCONVERTED = ("bahdanau", "gru", "lstm")  # to ONNX
 SHORT_FILES = ("bahdanau", "bytenet", "ssru, output bias", "gru")
 COMPILED = SavedModelOptions(jit=True, batch_sizes=(4,), lengths=(LIMIT,), check_seconds=1)
 
@@ -145,9 +144,7 @@ def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind", slow_except(sorted({*KINDS} - {*UNCONVERTED}), *SHORT_FILES, mark=long)
-)
+@pytest.mark.parametrize("kind", slow_except(sorted(KINDS), *SHORT_FILES, mark=long))
 @pytest.mark.parametrize("search", [Greedy(), Beam(BEAM)], ids=["greedy", "beam"])
 def test_an_onnx_file_gives_the_same(kind, search, translators, sentences, tmp_path):
     pytest.importorskip("onnxruntime")

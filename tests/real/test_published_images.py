@@ -11,7 +11,7 @@ from keras_transformer.tasks.image_classification.files import encode_png
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-FORMS = ("run", "saved_model", "litert", "litert_int8")
+FORMS = ("run", "saved_model", "litert", "litert_int8", "onnx")
 SIDE = 259  # pixels of a part of a photograph, half as many as the model's
 # Corners of the parts that have a label each, in two photographs.
 CORNERS = [(photo, top, left) for photo in (0, 1) for top, left in ((0, 0), (120, 190), (60, 370))]

@@ -15,7 +15,7 @@ from packages import SMOLLM2
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
-FORMS = ("run", "saved_model", "litert", "litert_int8", "ctranslate2")
+FORMS = ("run", "saved_model", "litert", "litert_int8", "onnx", "ctranslate2")
 LENGTH = 32  # tokens of a prompt and its continuation, with the token that begins them
 # Their continuations have no line breaks, which the command writes as spaces.
 PROMPTS = [

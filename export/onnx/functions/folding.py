@@ -26,7 +26,10 @@ def folded(op, inputs) -> list | None:
         return None
     if op.type in GROWING and _size(op) > LARGE:
         return None
-    arguments, rest = {}, [value.constant for value in inputs]
+    # As tensors: TensorFlow would convert plain arrays to an operator's default dtype.
+    arguments = {}
+    with tf.init_scope(), tf.device("CPU"):
+        rest = [tf.constant(value.constant) for value in inputs]
     for argument in op.op_def.input_arg:
         if argument.number_attr or argument.type_list_attr:
             several = argument.number_attr or argument.type_list_attr
@@ -40,11 +43,8 @@ def folded(op, inputs) -> list | None:
     for attribute in op.op_def.attr:
         if attribute.name in known and attribute.name not in arguments:
             arguments[attribute.name] = op.get_attr(attribute.name)
-    try:
-        with tf.init_scope(), tf.device("CPU"):
-            outputs = compute(**arguments)
-    except tf.errors.NotFoundError:  # TensorFlow can only compute it in a graph
-        return None
+    with tf.init_scope(), tf.device("CPU"):
+        outputs = compute(**arguments)
     if isinstance(outputs, tf.Tensor):
         return [constant(outputs.numpy())]
     return [constant(output.numpy()) for output in outputs]

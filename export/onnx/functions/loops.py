@@ -128,8 +128,8 @@ def branch(functions, graph, op, inputs) -> list[Value]:
 
 def _source(tensor):
     """Returns the tensor that a tensor is the same as, through identities."""
-    while tensor.op.type in ("Identity", "StopGradient"):
-        tensor = tensor.op.inputs[0]
+    while tensor.op.type in ("Identity", "IdentityN", "StopGradient"):
+        tensor = tensor.op.inputs[tensor.value_index]
     return tensor
 
 

@@ -59,6 +59,11 @@ def identity(graph, op, inputs):  # noqa: D103
     return inputs[0]
 
 
+@operator("IdentityN")
+def identity_n(graph, op, inputs):  # noqa: D103
+    return list(inputs)
+
+
 @operator(*UNARY)
 def unary(graph, op, inputs):  # noqa: D103
     (x,) = inputs

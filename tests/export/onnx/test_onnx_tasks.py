@@ -55,6 +55,7 @@ SAMPLES = {
     pipelines.token_classifier: pipelines.LINES,
     pipelines.filler: [line.replace("cat", "<mask>") for line in pipelines.LINES],
     pipelines.answerer: [("a cat", line) for line in pipelines.LINES],
+    pipelines.story_answerer: STORIES,
     reading_transformer: STORIES,
     pipelines.image_classifier: list(RNG.integers(0, 255, (4, 4, 6, 1)).astype("uint8")),
     pipelines.speech_recognizer: RECORDINGS,

@@ -109,6 +109,7 @@ OTHERS = {
         (lambda x: x[tf.gather(tf.shape(x), 0) - 1], X),
     ],
     "Identity": [(lambda x: tf.identity(x), X)],
+    "IdentityN": [(lambda x, y: raw.IdentityN(input=[x, y])[1], X, N)],
     "LeakyRelu": [(lambda x: tf.nn.leaky_relu(x, 0.3), X)],
     "LogSoftmax": [(lambda x: tf.nn.log_softmax(x), X)],
     "MatMul": [
@@ -150,6 +151,7 @@ OTHERS = {
     "Range": [
         (lambda x: tf.range(tf.shape(x)[1]) + x, N),
         (lambda x: tf.range(1, 3 * rows(x), 2), X),
+        (lambda x: x[:1] * tf.range(0.5, 5.0, 1.0), X),
     ],
     "Rank": [(lambda x: raw.Rank(input=x) + tf.cast(x, tf.int32), X)],
     "Reshape": [
