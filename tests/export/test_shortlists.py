@@ -9,10 +9,17 @@ from exporting import asked
 from phrases import phrases
 from tflite_products import products
 
+import keras_transformer
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.decoding import Shortlist
 from keras_transformer.decoding.shortlist import candidates
-from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
+from keras_transformer.export import (
+    LiteRTOptions,
+    OnnxOptions,
+    export_litert,
+    export_onnx,
+    export_saved_model,
+)
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.export.searches import ModelSearch
@@ -123,3 +130,18 @@ def test_a_saved_model_translates_as_the_run_does_with_the_same_shortlist(
     assert found == restricted(SENTENCES) != light(SENTENCES)
     text = (tmp_path / "1" / "README.md").read_text()
     assert "greedy search, restricted to the candidates of a shortlist." in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", [Greedy(), Beam(3)], ids=["greedy", "beam"])
+def test_an_onnx_file_translates_as_the_run_does_with_the_same_shortlist(
+    search, light, restricted, tmp_path
+):
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "x.onnx"
+    report = export_onnx(restricted, path, SENTENCES, OnnxOptions(search=search))
+    assert report["agreement"] == 1.0 and report["shortlist"]["agreement"] < 1.0
+    loaded = keras_transformer.open(path)
+    expected = restricted(SENTENCES, search)
+    assert loaded(SENTENCES) == expected != light(SENTENCES, search)
+    assert loaded.metadata["shortlist"] == {"first": FIRST, "best": BEST}

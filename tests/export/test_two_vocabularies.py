@@ -5,6 +5,7 @@ import pathlib
 import pytest
 from support import randomise
 
+import keras_transformer
 from keras_transformer import (
     Beam,
     Transformer,
@@ -16,6 +17,7 @@ from keras_transformer.export import (
     SavedModelOptions,
     export_ctranslate2,
     export_litert,
+    export_onnx,
     export_saved_model,
 )
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -75,6 +77,17 @@ def test_two_vocabularies_are_exported_to_every_format(two_vocabularies, sentenc
     assert [output.text for output in loaded.answer_batch(texts)] == expected
     assert loaded.tokenizers.source.model == source.model
     assert loaded.tokenizers.target.model == target.model
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_two_vocabularies_are_exported_to_onnx(two_vocabularies, sentences, tmp_path):
+    pytest.importorskip("onnxruntime")
+    path, texts = tmp_path / "x.onnx", sentences[:12]
+    assert export_onnx(two_vocabularies, path, texts)["agreement"] == 1.0
+    loaded = keras_transformer.open(path)
+    assert loaded(texts) == two_vocabularies(texts)
+    assert not loaded.tokenizers.shared
 
 
 @pytest.mark.long

@@ -10,9 +10,10 @@ import t5_folders
 import tensorflow as tf
 from click.testing import CliRunner
 
+import keras_transformer
 from keras_transformer import Beam, Greedy, from_pretrained
 from keras_transformer.cli.main import cli
-from keras_transformer.export import CTranslate2Options, LiteRTOptions
+from keras_transformer.export import CTranslate2Options, LiteRTOptions, export_onnx
 from keras_transformer.export.ctranslate2.export import export_ctranslate2
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.translator import CTranslate2TextGenerator
@@ -89,6 +90,26 @@ def test_a_tflite_file(name, tmp_path):
     assert before(SENTENCES) == own, "the object before is as it was"
     with pytest.raises(ValueError, match=r"does not begin with the tokens of the target language"):
         loaded.decode([[5, 6, 2]])
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["m2m100", "nllb_legacy", "bart", "t5"])
+def test_an_onnx_file(name, tmp_path):
+    """With the beam of the checkpoint; languages are chosen when it is opened."""
+    pytest.importorskip("onnxruntime")
+    pipeline, path = opened(tmp_path / "hf", name), tmp_path / "m.onnx"
+    assert export_onnx(pipeline, path, SENTENCES)["agreement"] == 1
+    loaded = keras_transformer.open(path)
+    assert loaded.search == pipeline.search and isinstance(loaded.search, Beam)
+    assert loaded(SENTENCES) == pipeline(SENTENCES)
+    languages = pipeline.tokenizers.languages
+    if languages is None:
+        return
+    assert loaded.metadata["languages"] == languages.ids
+    other = [code for code in languages.ids if code != languages.target][2]
+    other = {"target": other}
+    assert loaded.with_languages(**other)(SENTENCES) == pipeline.with_languages(**other)(SENTENCES)
 
 
 BEAM = Beam(4, normalization="average", extra_length=None)
