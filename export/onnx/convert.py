@@ -6,13 +6,11 @@ import onnx
 from onnx import helper
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-from keras_transformer.export.errors import ExportError
 from keras_transformer.export.onnx.functions.functions import Functions
 from keras_transformer.export.onnx.graph.builder import Graph, info
 from keras_transformer.export.onnx.graph.pruning import pruned
 
 OPSET = 18
-LARGEST = 1_900_000_000  # bytes of weights; a message of Protocol Buffers has at most 2 GiB
 IR_VERSION = 9  # of ONNX 1.15; runtimes refuse files of newer versions than theirs
 
 
@@ -29,11 +27,6 @@ def convert_function(function: Any) -> onnx.ModelProto:
     Raises:
         ExportError: If there is no conversion of one of its operators.
     """
-    size = sum(v.shape.num_elements() * v.dtype.size for v in function.variables)
-    if size > LARGEST:
-        raise ExportError(
-            f"The weights have {size / 1e9:.1f} GB, but an ONNX file holds at most 2 GB."
-        )
     names = sorted(function.structured_outputs)
     frozen: Any = convert_variables_to_constants_v2(function, lower_control_flow=False)
     main = frozen.graph

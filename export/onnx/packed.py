@@ -15,7 +15,7 @@ from keras_transformer.text.tokenizers import Tokenizers
 
 FORMAT = 1
 SEARCH = "search"  # key of the metadata
-LARGEST = 2**31 - 1  # bytes of a serialised protocol buffer
+LARGEST = 2**31 - 2**26  # bytes of weights; a protocol buffer has 2 GiB, the graph is the rest
 
 
 def pack(model, tokenizers, metadata) -> None:
