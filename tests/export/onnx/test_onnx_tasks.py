@@ -3,13 +3,13 @@
 import numpy as np
 import pipelines
 import pytest
-from support import normal, randomise
+from support import normal, randomise, with_effect
 
 import keras_transformer
 from keras_transformer import Beam
 from keras_transformer.export import OnnxOptions, export_onnx
-from keras_transformer.models import Calculator
-from keras_transformer.pipelines import CalculatorPipeline
+from keras_transformer.models import Calculator, SeriesConfig, SeriesRegressor
+from keras_transformer.pipelines import CalculatorPipeline, SeriesSimulator
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,20 @@ def calculating_transformer():
     return calculator("transformer", num_heads=2, d_ff=12, position="rotary")
 
 
+def recurrent_simulator(encoder):
+    config = pipelines.simulator().model.config.to_flat()
+    fields = with_effect(SeriesConfig, **{**config, "encoder": encoder})
+    return SeriesSimulator(randomise(SeriesRegressor(**fields)))
+
+
+def lstm_simulator():
+    return recurrent_simulator("lstm")
+
+
+def gru_attention_simulator():
+    return recurrent_simulator("gru_attention")
+
+
 def reading_transformer():
     """A Transformer that answers questions about stories."""
     return pipelines.story_answerer("transformer")
@@ -60,6 +74,8 @@ SAMPLES = {
     pipelines.image_classifier: list(RNG.integers(0, 255, (4, 4, 6, 1)).astype("uint8")),
     pipelines.speech_recognizer: RECORDINGS,
     pipelines.simulator: list(normal(4, 9, 2)),
+    lstm_simulator: list(normal(4, 9, 2)),
+    gru_attention_simulator: list(normal(4, 9, 2)),
     neural_gpu: EXPRESSIONS,
     extended_neural_gpu: EXPRESSIONS,
     calculating_transformer: EXPRESSIONS,
