@@ -84,18 +84,6 @@ def alignment(help: str, group: str, excludes: str | None = None) -> Any:
     )
 
 
-def license() -> Any:
-    """Returns the field with the license of the model."""
-    return setting(
-        None,
-        "Licence of the model, for the metadata of the file.",
-        kind=str,
-        is_optional=True,
-        metavar="TEXT",
-        group=CONTENTS,
-    )
-
-
 def search() -> Any:
     """Returns the field with the search, which options of its own describe on the command line."""
     return setting(None, "", kind=None, needs=GENERATION)
@@ -154,3 +142,28 @@ class QuantizedOptions(CheckedSettings):
         group=QUALITY,
         requires="quantize",
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class FileOptions(QuantizedOptions):
+    """Options of an export that is one file, with what its metadata say about the model.
+
+    Args:
+        license: License of the model, a string. `None`: the license in the provenance.
+        source_language: Code of the source language, a string.
+        target_language: Code of the target language.
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+
+    license: str | None = setting(
+        None,
+        "Licence of the model, for the metadata of the file.",
+        kind=str,
+        is_optional=True,
+        metavar="TEXT",
+        group=CONTENTS,
+    )
+    source_language: str | None = setting(None, "", kind=str, is_optional=True, needs=GENERATION)
+    target_language: str | None = setting(None, "", kind=str, is_optional=True, needs=GENERATION)

@@ -10,7 +10,7 @@ from keras_transformer.search_settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
-class LiteRTOptions(options.QuantizedOptions):
+class LiteRTOptions(options.FileOptions):
     """Options of `export_litert`.
 
     Those from `search` to `tokenizer` and the languages are for models that generate text.
@@ -81,13 +81,6 @@ class LiteRTOptions(options.QuantizedOptions):
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,
-    )
-    license: str | None = options.license()
-    source_language: str | None = setting(
-        None, "", kind=str, is_optional=True, needs=options.GENERATION
-    )
-    target_language: str | None = setting(
-        None, "", kind=str, is_optional=True, needs=options.GENERATION
     )
 
 

@@ -5,11 +5,10 @@ from typing import Any
 
 from keras_transformer.export import options
 from keras_transformer.export.formats import Beams, Format
-from keras_transformer.search_settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
-class OnnxOptions(options.QuantizedOptions):
+class OnnxOptions(options.FileOptions):
     """Options of `export_onnx`.
 
     All but `license` and those of quantisation are for models that generate text.
@@ -37,13 +36,6 @@ class OnnxOptions(options.QuantizedOptions):
     search: Any = options.search()
     n_best: int | None = options.n_best(
         "With --beam: number of outputs that beam search returns.", "1", options.BEAM
-    )
-    license: str | None = options.license()
-    source_language: str | None = setting(
-        None, "", kind=str, is_optional=True, needs=options.GENERATION
-    )
-    target_language: str | None = setting(
-        None, "", kind=str, is_optional=True, needs=options.GENERATION
     )
 
 

@@ -229,9 +229,9 @@ def open_attention(path) -> Any:
     if not path.exists():
         raise ValueError(f"{path} does not exist: MODEL is {kinds}.{hint(path)}")
     form = next((form for form in exported_forms() if form.fits(path)), None)
-    if form is None:
+    if form is None and not path.is_file():
         return open_run(path)
-    if form.attends:
+    if form is not None and form.attends:
         opened = form.open(path)
         if opened.generates:
             return opened

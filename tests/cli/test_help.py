@@ -84,8 +84,8 @@ def test_options_are_grouped_by_use():
         *("--sample", "--temperature", "--top-k", "--top-p", "--seed")
     ]
     assert list(sections("export litert")) == [
-        *("Search", "Quantisation", "Quality limits of a quantised model", "Shapes"),
-        *("Contents of the file", "Check of the export", "Other options"),
+        *("Search", "Quantisation", "Quality limits of a quantised model"),
+        *("Contents of the file", "Shapes", "Check of the export", "Other options"),
         "Example",
     ]
     assert list(sections("average")) == ["Options", "Example"]
