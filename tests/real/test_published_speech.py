@@ -7,15 +7,13 @@ from forms import FORMS, Forms
 from packages import RECORDINGS, WHISPER
 from whisper_oracle import RATE, Whisper
 
-from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
+import keras_transformer
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 FORMS = [form for form in FORMS if form != "ctranslate2"]  # to which Whisper is not exported
-OPENED = {"run": SpeechRecognizer.from_run, "saved_model": SavedModelSinglePass}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +64,7 @@ def test_transcripts_are_those_of_the_checkpoint(form, whisper, forms, recording
 def test_silence_has_the_numbers_of_the_checkpoint(form, whisper, forms, recordings, silent):
     """They are compared where the text is the one that the numbers are about."""
     tolerance = 0.05 if form == "litert_int8" else 1e-4
-    opened = OPENED.get(form, LiteRTSinglePass)(forms.path(form))
+    opened = keras_transformer.open(forms.path(form))
     keeping = SpeechRecognizer.from_run(forms.run).with_settings(no_speech_threshold=1.0)
     paths = [*map(str, [*recordings[:2], *silent])]
     answer = opened.answer_batch
