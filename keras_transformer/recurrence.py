@@ -132,7 +132,9 @@ def scan(step: Any, state: tuple, positions: tuple, reverse: bool = False) -> tu
     import tensorflow as tf
 
     length = tf.shape(positions[0])[0]
-    here = tuple(tf.zeros(tf.shape(x)[1:], x.dtype) for x in positions)
+    here = tuple(
+        tf.ensure_shape(tf.zeros(tf.shape(x)[1:], x.dtype), x.shape[1:]) for x in positions
+    )
     first = step(state, here)[1]  # for the shapes; a graph does not compute it
 
     def all_positions():
@@ -162,4 +164,7 @@ def _loop(step, state, positions, first, reverse):
 
     beginning: Any = (tf.constant(0), state, outputs)
     _, _, outputs = tf.while_loop(lambda count, *_: count < length, advance, beginning)
-    return tuple(array.stack() for array in outputs)
+    # Lists lose the length; without it, the loop of the gradient would stand under a condition.
+    count = positions[0].shape[0]
+    stacks = [array.stack() for array in outputs]
+    return tuple(tf.ensure_shape(stack, [count, *stack.shape[1:]]) for stack in stacks)
