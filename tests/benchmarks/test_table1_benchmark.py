@@ -277,6 +277,7 @@ def test_crossovers_lie_where_the_lines_meet():
     assert len(panel.get_lines()) == 5  # the mixers, and n = d
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_table_is_made(tmp_path):
     output, picture = tmp_path / "table1.json", tmp_path / "table1.png"
