@@ -30,6 +30,11 @@ def stages(length, cache_stages, grows=True) -> list[int]:
         ValueError: If `cache_stages` are not positive and increasing.
     """
     ends = list(cache_stages)
+    if isinstance(cache_stages, str):
+        raise ValueError(
+            f'`cache_stages` must be sizes, None or "{EACH}". '
+            f"Received: cache_stages={cache_stages!r}."
+        )
     if ends != sorted(set(ends)) or any(end < 1 for end in ends):
         raise ValueError(
             "`cache_stages` must be positive and increasing. "

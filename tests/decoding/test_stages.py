@@ -157,6 +157,11 @@ def test_the_graph_of_a_growing_cache_holds_few_steps_however_long_outputs_may_b
     assert len(traced) == (2 if kind == "sources" else 1)
 
 
+def test_an_unknown_way_to_grow_is_an_error():
+    with pytest.raises(ValueError, match="must be sizes, None or \"each\". Received.*'every'"):
+        by_greedy(talkative(), sources(), LIMIT, cache_stages="every")
+
+
 @pytest.mark.parametrize("wrong", [(0, 4), (4, 4), (8, 4)])
 def test_stages_that_do_not_increase_are_an_error(wrong):
     with pytest.raises(ValueError, match="`cache_stages` must be positive and increasing"):
