@@ -6,10 +6,12 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.export.contents import Contents
+from keras_transformer.export.errors import ExportError
 from keras_transformer.export.onnx.convert import convert_function
 from keras_transformer.export.onnx.int8 import in_int8
 from keras_transformer.export.onnx.model import OnnxModel, load_onnx
 from keras_transformer.export.onnx.packed import FORMAT
+from keras_transformer.export.runtime import reason
 
 
 class GraphContents(Contents):
@@ -34,14 +36,17 @@ class GraphContents(Contents):
         """Returns the `onnx.ModelProto`.
 
         Raises:
-            ExportError: If the model needs operations that the converter does not have.
+            ExportError: If the model needs operations that cannot be converted.
         """
         self.progress("converting")
         function = tf.function(self.function(), autograph=False)
         model = convert_function(function.get_concrete_function(**self.specs()))
         if self.quantize == "int8":
             model = in_int8(model)
-        load_onnx().checker.check_model(model, full_check=True)
+        try:
+            load_onnx().checker.check_model(model, full_check=True)
+        except Exception as error:  # its classes of errors have no common base
+            raise ExportError(f"ONNX refuses the converted model: {reason(error)}") from error
         return model
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102

@@ -1,5 +1,6 @@
 """A model in an .onnx file, run by ONNX Runtime."""
 
+import importlib
 import os
 import pathlib
 from typing import Any
@@ -66,11 +67,7 @@ def load_runtime() -> Any:
     Raises:
         ValueError: If it is not installed; the message says how to install it.
     """
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise _missing("onnxruntime in version 1.31") from error
-    return onnxruntime
+    return _load("onnxruntime", "1.31")
 
 
 def load_onnx() -> Any:
@@ -79,14 +76,14 @@ def load_onnx() -> Any:
     Raises:
         ValueError: If it is not installed; the message says how to install it.
     """
+    return _load("onnx", "1.18")
+
+
+def _load(package, version):
     try:
-        import onnx
+        return importlib.import_module(package)
     except ImportError as error:
-        raise _missing("onnx in version 1.18") from error
-    return onnx
-
-
-def _missing(package):
-    return ValueError(
-        f"ONNX files need the package {package} or newer. Install it with: {install_hint('onnx')}"
-    )
+        raise ValueError(
+            f"ONNX files need the package {package} in version {version} or newer. Install it "
+            f"with: {install_hint('onnx')}"
+        ) from error

@@ -95,7 +95,13 @@ class Functions:
             raise ExportError(
                 f"ONNX: there is no conversion of the operator {op.type} ({op.name})."
             )
-        results = OPERATORS[op.type](graph, op, inputs)
+        try:
+            results = OPERATORS[op.type](graph, op, inputs)
+        except Exception as error:  # of any class, such as for an axis that is not a constant
+            raise ExportError(
+                f"ONNX: the operator {op.type} ({op.name}) cannot be converted with such inputs: "
+                f"{error}"
+            ) from error
         return results if isinstance(results, list) else [results]
 
 

@@ -23,7 +23,7 @@ def loop(functions, graph, op, inputs, needed) -> list:
         graph: The `Graph` of the loop.
         op: The operation of TensorFlow.
         inputs: List of the initial `Value`s of its variables.
-        needed: List that says of each variable whether its last value is needed.
+        needed: List with `True` for each variable whose last value is needed.
     """
     shapes = [tf.TensorShape(shape) for shape in op.get_attr("output_shapes")]
     shapes = shapes or [tensor.shape for tensor in op.inputs]
@@ -61,7 +61,7 @@ def loop(functions, graph, op, inputs, needed) -> list:
     node = _body(inner, [count, running, *arguments.values()], outputs)
     names = ["", *(graph.name_of(value) for value in (begins, *(inputs[i] for i in carried)))]
     last = {
-        i: graph.input(graph.new_name("loop"), value.dtype, _free(dims[i]))
+        i: graph.input(graph.new_name("loop"), value.dtype, tuple(dims[i]))
         for i, value in zip(carried, results, strict=True)
     }
     graph.nodes.append(
@@ -159,10 +159,6 @@ def _is_stable(dims, results):
     return is_stable
 
 
-def _free(sizes):
-    return tuple(sizes)
-
-
 def _merged(one, other):
     """Returns the shape of the output of two branches."""
     return tuple(
@@ -178,8 +174,7 @@ def _own(graph, values):
         if value.graph is not graph or value.made is None or value.name in seen:
             name = graph.new_name("output")
             graph.nodes.append(helper.make_node("Identity", [graph.name_of(value)], [name]))
-            own = graph.input(name, value.dtype, value.dims)
-            value = own
+            value = graph.input(name, value.dtype, value.dims)
         seen.add(value.name)
         result.append(value)
     return result

@@ -24,7 +24,7 @@ def converted(function, inputs):
 
 
 def call(function, inputs, model=None):
-    """What ONNX Runtime returns for arrays."""
+    """Returns the output of ONNX Runtime for arrays."""
     model = converted(function, inputs) if model is None else model
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]

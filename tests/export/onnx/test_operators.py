@@ -301,6 +301,13 @@ def test_what_resembles_layer_normalisation_is_computed_as_it_stands(change):
     np.testing.assert_allclose(call(function, [T]), function(tf.constant(T)), rtol=0, atol=1e-4)
 
 
+def test_an_operator_with_inputs_that_cannot_be_converted_is_named():
+    with pytest.raises(
+        ExportError, match=r"operator Sum \(.*\) cannot be converted with such inputs"
+    ):
+        converted(lambda x: tf.reduce_sum(x, tf.shape(x)[0] - 3), [X])
+
+
 def test_an_operator_without_a_conversion_is_named():
     with pytest.raises(ExportError, match="no conversion of the operator MatrixInverse"):
         converted(lambda x: tf.linalg.inv(x), [X[:, :3]])
