@@ -57,6 +57,21 @@ class Beams:
                 )
 
 
+def beams_of_graphs(name: str, help: str) -> Beams:
+    """Returns the `Beams` of a format whose graphs have the length penalty as an input.
+
+    Args:
+        name, help: See `Beams`.
+    """
+    return Beams(
+        name,
+        {"normalization": ("gnmt", "power")},
+        '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
+        help=help,
+        default_help="the run's own search if it is a beam search",
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Format:
     """A format to which pipelines are exported.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.export import options
-from keras_transformer.export.formats import Beams, Format
+from keras_transformer.export.formats import Format, beams_of_graphs
 from keras_transformer.search_settings import setting
 
 
@@ -99,12 +99,8 @@ FORMAT = Format(
     data=("references", "origin", "progress"),
     of_searches=("calibration", "left_out"),
     calibrated="int8_static",
-    beams=Beams(
-        "a .tflite file",
-        {"normalization": ("gnmt", "power")},
-        '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
-        help="Also export beam search with N hypotheses, beside greedy search.",
-        default_help="the run's own search if it is a beam search",
+    beams=beams_of_graphs(
+        "a .tflite file", "Also export beam search with N hypotheses, beside greedy search."
     ),
     opened_with=(
         *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.export import options
-from keras_transformer.export.formats import Beams, Format
+from keras_transformer.export.formats import Format, beams_of_graphs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,12 +53,8 @@ FORMAT = Format(
     "keras_transformer.export.onnx.form:OnnxForm",
     suffix=".onnx",
     data=("references", "origin", "progress"),
-    beams=Beams(
-        "an .onnx file",
-        {"normalization": ("gnmt", "power")},
-        '"power" with a `length_penalty` of 1 is "average", with 0 "none"',
-        help="Export beam search with N hypotheses instead of greedy search.",
-        default_help="the run's own search if it is a beam search",
+    beams=beams_of_graphs(
+        "an .onnx file", "Export beam search with N hypotheses instead of greedy search."
     ),
     opened_with=(
         *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
