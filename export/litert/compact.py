@@ -3,10 +3,9 @@
 import hashlib
 
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.litert.constants import add_buffer, add_constant
-from keras_transformer.export.litert.serialization import Builder, read_model, write_model
+from keras_transformer.export.litert.serialization import Builder, read_model, schema, write_model
 
 LARGE = 2**10  # bytes of zeros from which on they are computed
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType

@@ -1,7 +1,8 @@
 """Constants that are added to a .tflite model."""
 
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
+
+from keras_transformer.export.litert.serialization import schema
 
 
 def add_buffer(model, values) -> int:

@@ -282,6 +282,19 @@ def load_interpreter(name: str = "Interpreter") -> Any:
     return getattr(interpreter, name)
 
 
+def load_schema() -> Any:
+    """Returns the module with the classes of which a `.tflite` model consists as an object.
+
+    Raises:
+        ValueError: If ai-edge-litert is not installed; the message says how to install it.
+    """
+    try:
+        from ai_edge_litert import schema_py_generated
+    except ImportError as error:
+        raise _missing() from error
+    return schema_py_generated
+
+
 def _missing():
     return ValueError(
         "LiteRT files need the package ai-edge-litert in version 2.3 or newer. Install it with: "

@@ -5,13 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import LARGEST, codes_of_rows, scales_of_rows
 from keras_transformer.export.litert.constants import add_buffer
 from keras_transformer.export.litert.kernels import Int8Rows, stored_codes, stored_scales
-from keras_transformer.export.litert.serialization import read_model, write_model
+from keras_transformer.export.litert.serialization import read_model, schema, write_model
 
 
 class Int4Rows(Int8Rows):

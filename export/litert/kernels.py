@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
-from keras_transformer.export.litert.serialization import read_model, write_model
+from keras_transformer.export.litert.serialization import read_model, schema, write_model
 from keras_transformer.layers.kernels import similarity
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor

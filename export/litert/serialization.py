@@ -4,8 +4,10 @@ from typing import Any
 
 import flatbuffers
 import numpy as np
-from tensorflow.lite.tools import flatbuffer_utils
 
+from keras_transformer.export.litert.engines import load_schema
+
+schema = load_schema()
 IDENTIFIER = b"TFL3"
 ENTRY = 512  # bytes of a tensor or an operator without its lists of numbers, at most
 
@@ -28,11 +30,16 @@ class Builder(flatbuffers.Builder):
 
 
 def read_model(content: bytes | bytearray) -> Any:
-    """Returns a model as an object, a `ModelT` of TensorFlow's schema.
+    """Returns a model as an object, a `ModelT` of the schema.
 
     Its arrays are views of `content`, and can only be changed in place if that is a bytearray.
     """
-    return flatbuffer_utils.read_model_from_bytearray(content)
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
+    for buffer in model.buffers:
+        if buffer.offset:  # of a model of more than 2 GB, which follows the rest
+            buffer.data = content[buffer.offset : buffer.offset + buffer.size]
+            buffer.offset = buffer.size = 0
+    return model
 
 
 def write_model(model: Any, builder: Builder | None = None) -> bytearray:

@@ -1,12 +1,11 @@
 """Static int8: changes to a model that LiteRT's converter has written."""
 
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.export.litert.constants import add_buffer, add_constant
-from keras_transformer.export.litert.serialization import read_model, write_model
+from keras_transformer.export.litert.serialization import read_model, schema, write_model
 
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
 VERSION = 12  # of FULLY_CONNECTED: the first with a scale for each row of the weights

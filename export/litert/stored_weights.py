@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
 
 from keras_transformer.export.litert.compact import codes_of_rows, scales_of_rows
 from keras_transformer.export.litert.constants import add_buffer
 from keras_transformer.export.litert.int4 import in_int4
+from keras_transformer.export.litert.serialization import schema
 
 CLOSE = 2.0**-20  # relative error of a value that is computed from int8 and its scale
 OPERATORS, TYPES = schema.BuiltinOperator, schema.TensorType
