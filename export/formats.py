@@ -123,6 +123,11 @@ class Format:
         return _imported(self.exporter)(pipeline, path, samples, options, **data)
 
     @property
+    def samples(self) -> bool:
+        """`True` if an export can draw its outputs at random."""
+        return "sample" in self.opened_with
+
+    @property
     def quantizations(self) -> tuple[str, ...]:
         """Allowed values of the option `quantize`; empty without this option."""
         known = settings_of(self.options)

@@ -73,8 +73,13 @@ class OpenGenerator(TextAnswering):
         """Returns a `result` for each of a list of strings, decoded as one batch."""
         return to_best(self._generate(inputs), self.result)
 
-    def n_best_batch(self, inputs: list[str], n: int) -> list[list]:
+    def n_best_batch(self, inputs: list[str], n: int, **options: Any) -> list[list]:
         """Returns up to `n` different `result`s for each string of a list, the best first.
+
+        Args:
+            inputs: List of strings.
+            n: Maximum number of results of a string.
+            **options: Further arguments of `find`.
 
         Raises:
             ValueError: If `n` is less than 1, or more than the export returns.
@@ -85,7 +90,7 @@ class OpenGenerator(TextAnswering):
                 "must be between 1 and the number of outputs that the export returns, "
                 f"{self.max_outputs}: {self.more}. Received: n={n}.",
             )
-        return to_n_best(self._generate(inputs, n), n, self.result)
+        return to_n_best(self._generate(inputs, n, **options), n, self.result)
 
     def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:  # noqa: D102
         if not self.has_languages:

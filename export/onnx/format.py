@@ -19,10 +19,10 @@ class OnnxOptions(options.FileOptions):
             rounded for each product when it is computed, with one scale for the whole batch.
         max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
             `Agreement` or `AnswerAgreement`.
-        search: The search of the file: a `Greedy`, or a `Beam` with the `normalization` `"gnmt"` or
-            `"power"`. Size, normalization, `min_length` and `stopping` of the beam are fixed in the
-            graph. Its other settings are used by the check and are defaults when the file is
-            opened. `None`: the pipeline's own `search`.
+        search: The search of the file: a `Greedy`; a `Beam` with the `normalization` `"gnmt"` or
+            `"power"`; or a `Sample`. Size, normalization, `min_length` and `stopping` of the beam
+            are fixed in the graph. Its other settings, and all of a `Sample`, are used by the check
+            and are defaults when the file is opened. `None`: the pipeline's own `search`.
         n_best: Number of hypotheses that a `Beam` returns. `None`: 1.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
@@ -43,8 +43,8 @@ FORMAT = Format(
     "onnx",
     """Write an .onnx file for ONNX Runtime.
 
-    The file contains one search, greedy or a beam, with its decoding loop, and the vocabulary. Its
-    inputs and outputs are token ids, for any number of texts of any length.
+    The file contains one search, greedy, a beam or sampling, with its decoding loop, and the
+    vocabulary. Its inputs and outputs are token ids, for any number of texts of any length.
     """,
     "keras-transformer export onnx runs/base model.onnx --beam 4",
     OnnxOptions,
@@ -57,7 +57,7 @@ FORMAT = Format(
         "an .onnx file", "Export beam search with N hypotheses instead of greedy search."
     ),
     opened_with=(
-        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
+        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output", "sample"),
         *("source_language", "target_language"),
     ),
 )

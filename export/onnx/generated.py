@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.search import check_search
-from keras_transformer.decoding.stored import as_dict
+from keras_transformer.decoding.stored import EXPORTED, as_dict
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
 from keras_transformer.export.onnx.contents import GraphContents
@@ -18,6 +18,7 @@ from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.packed import SEARCH
 from keras_transformer.export.onnx.runtime import OnnxTranslator
+from keras_transformer.export.onnx.sampling import specs_of
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.rows_alone import equally_long, require_as_alone
 from keras_transformer.export.shortlists import shortlist_metrics
@@ -40,7 +41,7 @@ class OnnxGeneration(GraphContents):
         left_out: See `export_onnx`.
 
     Raises:
-        TypeError: If the search is neither a `Greedy` nor a `Beam`.
+        TypeError: If the search is not a `Greedy`, a `Beam` or a `Sample`.
         ValueError: If an .onnx file does not support it.
     """
 
@@ -48,7 +49,7 @@ class OnnxGeneration(GraphContents):
         super().__init__(pipeline, samples, limits, progress)
         self._options = options
         self._search = search = pipeline.search if options.search is None else options.search
-        check_search(search, Greedy, Beam)
+        check_search(search, Greedy, Beam, Sample)
         self._n_best = options.n_best or 1
         if isinstance(search, Beam):
             FORMAT.beams.check(search)
@@ -61,23 +62,27 @@ class OnnxGeneration(GraphContents):
         return of_ids.lenient
 
     def _find(self, pipeline, source, **settings):
-        """Returns the `Found` of the search, without the axis M if it is greedy."""
-        options = pipeline.options(n_best=self._n_best)
-        if isinstance(self._search, Beam):
-            search = dataclasses.replace(self._search, extra_length=None, **settings)
+        """Returns the `Found` of the search, without the axis M unless it is a beam."""
+        options, search = pipeline.options(n_best=self._n_best), self._search
+        if isinstance(search, Beam):
+            search = dataclasses.replace(search, extra_length=None, **settings)
             return search(pipeline.searched, source, options)
-        found = self._search(pipeline.searched, source, options)
+        found = dataclasses.replace(search, **settings)(pipeline.searched, source, options)
         return found._make(None if field is None else tf.squeeze(field, 1) for field in found)
 
     def specs(self) -> dict[str, tf.TensorSpec]:  # noqa: D102
-        settings = SETTINGS if isinstance(self._search, Beam) else ()
+        settings = ()
+        if isinstance(self._search, Beam):
+            settings = SETTINGS
+        elif isinstance(self._search, Sample):
+            settings = specs_of(self._search)
         return {spec.name: spec for spec in (SOURCE, *settings)}
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         return {
             **about_generation(self.pipeline),
             **default_languages(self.pipeline, self._options),
-            SEARCH: as_dict(self._search),
+            SEARCH: as_dict(self._search, EXPORTED),
             "n_best": self._n_best,
         }
 
@@ -99,7 +104,11 @@ class OnnxGeneration(GraphContents):
         rows = [*map(tuple, self._agreement.read_sources())]
         rows = rows if self.pipeline.has_source else equally_long(rows)
         pad_id = loaded.tokenizers.target.pad_id
-        require_as_alone(loaded.decode, lambda row: loaded.decode([row]), rows[:FEW], pad_id, path)
+
+        def decode(rows):
+            return loaded.decode(rows, numbers=[0] * len(rows))  # samples with the same seed
+
+        require_as_alone(decode, lambda row: decode([row]), rows[:FEW], pad_id, path)
         return report
 
     def results(self) -> dict[str, Any]:  # noqa: D102

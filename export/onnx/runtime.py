@@ -1,22 +1,26 @@
 """Loaded .onnx files of models that generate text."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.search import check_search
-from keras_transformer.decoding.stored import from_dict
+from keras_transformer.decoding.stored import EXPORTED, from_dict
 from keras_transformer.export.metadata import METADATA, reading
 from keras_transformer.export.onnx.format import FORMAT
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.packed import SEARCH
+from keras_transformer.export.onnx.sampling import values_of
 from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, padded
 from keras_transformer.export.searches import check_fixed
 from keras_transformer.export.source_ids import check_source_ids
+from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.results import COMPLETE
+from keras_transformer.tasks.strings import map_numbered
 
 
 class OnnxTranslator(OpenFile, OpenGenerator):
@@ -31,8 +35,8 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         ValueError: If the file holds another kind of model or is damaged.
 
     Attributes:
-        search: The search: that of the export, or a `Beam` with another `length_penalty`,
-            `extra_length` or `max_length`.
+        search: The search: that of the export; or a `Beam` with another `length_penalty`,
+            `extra_length` or `max_length`; or any `Sample` if the export has one.
     """
 
     opened_with = FORMAT.opened_with
@@ -42,48 +46,50 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         self.take_task()
         self._model = model
         with reading(self.path, METADATA):
-            self.search = self._held = from_dict(self.metadata[SEARCH])
+            self.search = self._held = from_dict(self.metadata[SEARCH], EXPORTED)
             self._n_best = int(self.metadata["n_best"])
 
     def with_search(self, search: Any) -> "OnnxTranslator":
         """Returns a file that differs in its search, with the same model.
 
         Args:
-            search: A `Greedy`, or a `Beam` of the size of the export's.
+            search: A `Greedy`, a `Beam` of the size of the export's, or a `Sample`.
 
         Raises:
-            TypeError: If `search` is neither a `Greedy` nor a `Beam`.
+            TypeError: If `search` is something else.
             ValueError: If the file does not have this search.
         """
-        check_search(search, Greedy, Beam)
+        check_search(search, Greedy, Beam, Sample)
         return changed(self, search=self._checked(search))
 
     def _checked(self, search):
         """Returns a search that the file has."""
-        held, option = self._held, "--greedy"
+        held: Any = self._held
+        if _kind(search) != _kind(held):
+            option = f" {search.size}" if isinstance(search, Beam) else ""
+            raise ValueError(
+                f"{self.path} was exported for {_kind(held)} only. Export it again with "
+                f"--{search.word}{option}. Received: search={search!r}."
+            )
         if isinstance(search, Beam):
-            option = f"--beam {search.size}"
-            if isinstance(held, Beam) and search.size == held.size:
-                FORMAT.beams.check(search)
-                check_fixed(search, held, self.path)
-                return search
-        elif isinstance(held, Greedy):
+            FORMAT.beams.check(search)
+            check_fixed(search, held, self.path)
+        elif isinstance(search, Greedy):
             if search.max_length not in (None, held.max_length):
                 raise ValueError(
                     f"`max_length` of the greedy search of {self.path} is {held.max_length}, which "
                     f"is fixed in the export. Received: search={search!r}."
                 )
             return held
-        size = getattr(held, "size", None)
-        only = "greedy search" if size is None else f"a beam of size {size}"
-        raise ValueError(
-            f"{self.path} was exported for {only} only. Export it again with {option}. "
-            f"Received: search={search!r}."
-        )
+        return search
 
     def beam_with(self, **settings: Any) -> Beam:
         """Returns the `Beam` of the export with some settings changed."""
         held = self._held if isinstance(self._held, Beam) else Beam()
+        return dataclasses.replace(held, **settings)
+
+    def sample_with(self, **settings: Any) -> Sample:  # noqa: D102
+        held = self._held if isinstance(self._held, Sample) else Sample()
         return dataclasses.replace(held, **settings)
 
     @property
@@ -91,16 +97,55 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         """Number of hypotheses that the search returns."""
         return self._n_best
 
-    def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
+    def answer(  # noqa: D102
+        self,
+        inputs: Any,
+        search: Any = None,
+        batch_size: int = 64,
+        progress: Progress = None,
+        numbers: Sequence[int] | None = None,
+    ) -> Any:
+        rows = self.n_best(inputs, 1, search, batch_size, numbers, progress)
+        return rows[0] if self.is_one(inputs) else [best for best, *_ in rows]
+
+    def n_best(  # noqa: D102
+        self,
+        inputs: Any,
+        n: int,
+        search: Any = None,
+        batch_size: int = 64,
+        numbers: Sequence[int] | None = None,
+        progress: Progress = None,
+    ) -> list:
+        other = self if search is None else self.with_search(search)
+        one = self.is_one(inputs)
+        sentences = self.check_inputs([inputs] if one else inputs)
+
+        def generate(texts, numbers):
+            return other.n_best_batch(texts, n, numbers)
+
+        rows = map_numbered(generate, sentences, numbers, batch_size, progress)
+        return rows[0] if one else rows
+
+    def n_best_batch(
+        self, inputs: Sequence[str], n: int, numbers: Sequence[int] | None = None
+    ) -> list[list]:
+        """Returns up to `n` different `result`s for each string of a list, the best first."""
+        return super().n_best_batch(inputs, n, numbers=numbers)
+
+    def find(
+        self, sources: list[list[int]], n: int = 1, numbers: Sequence[int] | None = None
+    ) -> Decoded:
         """Runs the search on token ids.
 
         Args:
             sources: List of lists of token ids, each ending in `eos_id`.
             n: Has no effect: the file returns all M hypotheses.
+            numbers: For a `Sample`, one integer of 32 bits for each source. `None`: its index.
 
         Returns:
             A `Decoded` with tokens that end in `eos_id`, unless they reached the maximum length,
-            and are then padded. M is 1 in greedy search.
+            and are then padded. M is 1 without a beam.
 
         Raises:
             ValueError: If a source is longer than `max_length`, or its ids are invalid: see
@@ -115,6 +160,8 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         inputs = {"source": padded(sources, self.tokenizers.source.pad_id).astype(np.int32)}
         if isinstance(self.search, Beam):
             inputs |= beam_inputs(self.search, sources, self.has_source, self.max_length)
+        elif isinstance(self.search, Sample):
+            inputs |= values_of(self.search, range(len(sources)) if numbers is None else numbers)
         outputs = self._model.run(**inputs)
         tokens = outputs["tokens"].reshape(*shape, -1)
         return Decoded(tokens, outputs["score"].reshape(shape), outputs[COMPLETE].reshape(shape))
@@ -127,3 +174,10 @@ class OnnxTranslator(OpenFile, OpenGenerator):
                     f"`sources[{number}]` has {len(source)} tokens including eos_id, but "
                     f"{self.path} takes at most {self.max_length}."
                 )
+
+
+def _kind(search):
+    """Returns what a file with a search was exported for, as errors call it."""
+    if isinstance(search, Beam):
+        return f"a beam of size {search.size}"
+    return "sampling" if isinstance(search, Sample) else "greedy search"

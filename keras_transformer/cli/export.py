@@ -17,7 +17,13 @@ from keras_transformer.cli.export_options import (
 from keras_transformer.cli.export_run import export_run
 from keras_transformer.cli.help import add_options
 from keras_transformer.cli.places import check_suffix
-from keras_transformer.cli.search_options import CTC, greedy_or_beam, option_of, search_of_run
+from keras_transformer.cli.search_options import (
+    CTC,
+    greedy_or_beam,
+    option_of,
+    sampling,
+    search_of_run,
+)
 from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.search_settings import settings_of
@@ -88,6 +94,8 @@ def _options(format):
             yield option_of("beam", beams.help, beams.default_help)
         yield greedy_or_beam(*["beam"] * (beams.help is not None), *beams.fixed)
         yield CTC
+        if format.samples:
+            yield sampling
     if "shortlist" in format.of_pipeline:
         yield SHORTLIST
     yield options_of(format)

@@ -15,7 +15,7 @@ from keras_transformer.cli.export_sentences import (
     record,
 )
 from keras_transformer.cli.progress import shown_progress
-from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
+from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, SAMPLING
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import parse_lines
@@ -117,7 +117,7 @@ def _check_parameters(pipeline, run, taken):
     """Refuses options of the command line that have no effect on the run."""
     known = taken | OF_THE_COMMAND
     if pipeline.generates:
-        known |= {*OF_GREEDY_OR_BEAM} - {"ctc"}
+        known |= {*OF_GREEDY_OR_BEAM, *SAMPLING} - {"ctc"}
     if _is_searched(pipeline):
         known |= {*OF_GREEDY_OR_BEAM}
     others = [name for name in click.get_current_context().params if name not in known]

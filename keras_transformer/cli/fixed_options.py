@@ -54,7 +54,7 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
             f"has no effect on {path}: a folder for CTranslate2 has no such option. Open the run."
         )
     else:
-        reason = f"has no effect on {path}: no export has this option. Open the run."
+        reason = f"has no effect on {path}: the export has no such option. Open the run."
     raise click.UsageError(f"{option} {reason}")
 
 

@@ -16,8 +16,8 @@ from keras_transformer.cli.fixed_options import (
 from keras_transformer.cli.search_options import (
     BEAMS,
     OF_GREEDY_OR_BEAM,
-    OF_SAMPLES,
     OPTIONS,
+    SAMPLING,
     check_ctc,
     limited,
     name_default,
@@ -26,7 +26,7 @@ from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.options import OptionError
 
 # Options that stand for several.
-GROUPS = {"search": OF_GREEDY_OR_BEAM, "sample": ("sample", *OF_SAMPLES)}
+GROUPS = {"search": OF_GREEDY_OR_BEAM, "sample": SAMPLING}
 
 
 def accepted(opened) -> set[str]:
@@ -153,10 +153,14 @@ def _search_of_run(pipeline, paths, search, n_best, alignments, batch_size):
 
 def _search_of_export(opened, path, search, n_best, alignments, languages):
     """Returns an export with a search that the options describe, else its own."""
-    from keras_transformer.decoding import Beam, Greedy
+    from keras_transformer.decoding import Beam, Greedy, Sample
 
     if not opened.generates:
         return opened
+    if isinstance(search, Sample):
+        chosen = [kinds.get(search.word) for name, kinds in OPTIONS.items() if given(name)]
+        settings = {field: getattr(search, field) for field in chosen if field is not None}
+        return opened.with_search(opened.sample_with(**settings))
     if any(languages) and opened.search is None and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     beams = [name for name in BEAMS if name in accepted(opened)]
@@ -172,7 +176,7 @@ def _search_of_export(opened, path, search, n_best, alignments, languages):
         opened = opened.with_search(search or Greedy())
     if alignments:
         check_alignments(opened, path)
-    if isinstance(opened.search, Greedy):
+    if isinstance(opened.search, (Greedy, Sample)):
         refuse(["n_best"], f"needs --beam with {path}.")
     if n_best is not None and n_best > opened.max_outputs:
         raise click.UsageError(

@@ -35,7 +35,8 @@ OPTIONS = _options()
 BEAMS = tuple(name for name, kinds in OPTIONS.items() if "beam" in kinds)
 OF_GREEDY_OR_BEAM = ("greedy", *BEAMS, "ctc")  # options of the commands that do not sample
 OF_SAMPLES = tuple(name for name in OPTIONS if name not in BEAMS)
-SEARCHES = (*OF_GREEDY_OR_BEAM, "n_best", "sample", *OF_SAMPLES)
+SAMPLING = ("sample", *OF_SAMPLES)  # options that only sampling has
+SEARCHES = (*OF_GREEDY_OR_BEAM, "n_best", *SAMPLING)
 
 GREEDY = option(
     "--greedy",
@@ -140,8 +141,12 @@ def search_options(command) -> Any:
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
         "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
     )
-    sampling = SAMPLE, *map(option_of, OF_SAMPLES)
-    return add_options(command, greedy_or_beam(), CTC, several, *sampling)
+    return add_options(command, greedy_or_beam(), CTC, several, sampling)
+
+
+def sampling(command) -> Any:
+    """Adds the options of sampling to a command."""
+    return add_options(command, SAMPLE, *map(option_of, OF_SAMPLES))
 
 
 def greedy_or_beam(*without) -> Callable[[Any], Any]:
@@ -242,7 +247,8 @@ def search_of_run(run, options) -> Any:
     """
     from keras_transformer.decoding import Greedy
 
-    chosen = {name: options.pop(name) for name in OF_GREEDY_OR_BEAM if name in options}
+    known = *OF_GREEDY_OR_BEAM, *SAMPLING
+    chosen = {name: options.pop(name) for name in known if name in options}
     search, searches = make_search(**chosen), _searches_of(run)
     own = searches.pop() if len(searches) == 1 else Greedy()
     check_ctc(run, search)

@@ -186,6 +186,16 @@ class Answering:
 
         return Beam(**settings)
 
+    def sample_with(self, **settings: Any) -> Any:
+        """Returns a `Sample` with some settings; an export gives the others its defaults.
+
+        Raises:
+            TypeError, ValueError: If a setting is unknown, or out of range.
+        """
+        from keras_transformer.decoding import Sample
+
+        return Sample(**settings)
+
     def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:
         """Returns an object that differs in its languages; `None` keeps one.
 

@@ -24,7 +24,7 @@ from keras_transformer.tasks.strings import (
     check_samples,
     encode,
     generate_strings,
-    map_sorted,
+    map_numbered,
     trace_search,
     traced_once,
 )
@@ -374,22 +374,14 @@ class Generator(TextAnswering, TextPipeline):
         check_search(search, Greedy, Beam, Sample)
         one = self.is_one(inputs)
         sentences = self.check_inputs([inputs] if one else inputs)
-        numbers = range(len(sentences)) if numbers is None else list(numbers)
-        if len(numbers) != len(sentences):
-            raise ValueError(
-                "`numbers` must have one number for each sentence. "
-                f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
-            )
 
-        def translate(batch):
-            numbers, texts = zip(*batch, strict=True)
+        def translate(texts, numbers):
             return self.n_best_batch(texts, n, search, numbers)
 
         check_count("batch_size", batch_size)
         if not isinstance(search, Beam):
             batch_size = min(batch_size, self._affordable(search, sentences))
-        numbered = list(zip(numbers, sentences, strict=True))
-        rows = map_sorted(translate, numbered, batch_size, lambda pair: len(pair[1]), progress)
+        rows = map_numbered(translate, sentences, numbers, batch_size, progress)
         return rows[0] if one else rows
 
 

@@ -187,6 +187,37 @@ def map_sorted(function, sentences, batch_size, key=len, progress=None) -> list:
     return results
 
 
+def map_numbered(function, sentences, numbers, batch_size, progress=None) -> list:
+    """Calls a function with batches of sentences of similar length, and their numbers.
+
+    Args:
+        function: Function from a list of sentences and a list of their numbers to a list of as many
+            results.
+        sentences: List of sentences.
+        numbers: One integer for each sentence. `None`: its index.
+        batch_size, progress: See `map_sorted`.
+
+    Returns:
+        List of the results in the order of `sentences`.
+
+    Raises:
+        ValueError: If the length of `numbers` is wrong.
+    """
+    numbers = range(len(sentences)) if numbers is None else list(numbers)
+    if len(numbers) != len(sentences):
+        raise ValueError(
+            "`numbers` must have one number for each sentence. "
+            f"Received: {len(numbers)} numbers, {len(sentences)} sentences."
+        )
+
+    def call(pairs):
+        texts, chosen = zip(*pairs, strict=True)
+        return function(texts, chosen)
+
+    pairs = list(zip(sentences, numbers, strict=True))
+    return map_sorted(call, pairs, batch_size, lambda pair: len(pair[0]), progress)
+
+
 STRINGS = tf.TensorSpec([None], tf.string)
 # Shared by all pipelines: a process crashed when threads traced several graphs at the same time.
 TRACING = threading.RLock()

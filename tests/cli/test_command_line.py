@@ -187,7 +187,10 @@ def test_sampling_options_are_refused_for_a_saved_model(tmp_path, monkeypatch):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "saved_model.pb").touch()
     line = error_line("translate", tmp_path, "--sample")
-    assert f"--sample has no effect on {tmp_path}: no export has this option. Open the run." in line
+    assert (
+        f"--sample has no effect on {tmp_path}: the export has no such option. Open the run."
+        in line
+    )
     line = error_line("translate", tmp_path, "--greedy")
     assert "the export was written with its own search. Export the run again with --greedy." in line
 

@@ -49,10 +49,6 @@ def refusal(*words, **of_export):
             "run again with --greedy.",
         ),
         (
-            ("--sample",), Translator, BEAM,
-            "--sample has no effect on x: no export has this option. Open the run.",
-        ),
-        (
             ("--no-answer",), QuestionAnswerer, None,
             "--no-answer has no effect on x: an export has its run's settings. Open the run.",
         ),
@@ -81,6 +77,14 @@ def refusal(*words, **of_export):
 def test_the_message_says_what_the_export_holds(command, words, kind, written, message):
     received = refusal(*words, taken=("n_best",), command=command, kind=kind, written=written)
     assert received.startswith(message)
+
+
+@pytest.mark.parametrize("command", ["saved-model", "litert"])
+def test_an_option_that_no_such_export_has_needs_the_run(command):
+    received = refusal(
+        "--sample", taken=("n_best",), command=command, kind=Translator, written=BEAM
+    )
+    assert received.startswith("--sample has no effect on x: the export has no such option. Open")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pipelines import LINES, classifier, generator, image_classifier, translator
 
 from keras_transformer import Beam
 from keras_transformer.cli.export import export
-from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM
+from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, SAMPLING
 from keras_transformer.decoding import Found
 from keras_transformer.export import (
     CTranslate2Options,
@@ -50,6 +50,7 @@ def test_a_command_has_the_options_of_its_format_and_declares_none(name):
     others |= {"references"} if format.quantizations else set()
     others |= {"calibration"} if format.calibrated else set()
     others |= {*OF_GREEDY_OR_BEAM} if "search" in fields else set()
+    others |= {*SAMPLING} if format.samples else set()
     taken = {
         option.name for option in export.commands[name].params if option.param_type_name == "option"
     }

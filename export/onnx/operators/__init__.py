@@ -11,6 +11,7 @@ from keras_transformer.export.onnx.operators import (  # noqa: F401
     reductions,
     selections,
     shapes,
+    unsigned,
 )
 from keras_transformer.export.onnx.operators.table import OPERATORS
 

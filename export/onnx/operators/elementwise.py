@@ -7,6 +7,7 @@ import numpy as np
 from keras_transformer.export.onnx.graph.values import broadcast, constant
 from keras_transformer.export.onnx.operators.norms import layer_norm
 from keras_transformer.export.onnx.operators.table import operator
+from keras_transformer.export.onnx.operators.unsigned import EMULATED, UINT32, unsigned
 
 BOOL = np.dtype("bool")
 
@@ -90,6 +91,8 @@ def arithmetic(graph, kind, a, b):
         a, b = (a, b) if _is(b, 0) else (b, a)
         if a.rank >= b.rank:
             return a
+    if kind in EMULATED and a.dtype == UINT32:
+        return unsigned(graph, kind, a, b)
     return graph.add(kind, [a, b], a.dtype, broadcast(a.dims, b.dims), _numbers(kind, a, b))
 
 

@@ -8,7 +8,6 @@ from searching import by_beam, by_greedy
 
 import keras_transformer
 from keras_transformer import Beam, Greedy
-from keras_transformer.decoding import Sample
 from keras_transformer.export import ExportError, OnnxOptions, export_onnx
 from keras_transformer.export.onnx.model import OnnxModel
 
@@ -165,12 +164,6 @@ def test_ids_that_are_not_a_source_are_refused(greedy_file):
         loaded.decode([[7] * 20 + [3]])
     tokens, scores = loaded.decode([])
     assert tokens.shape == (0, 1, LIMIT) and scores.shape == (0, 1)
-
-
-def test_sampling_is_refused(light, tmp_path):
-    with pytest.raises(TypeError, match=r"^`search` must be a `Greedy` or a `Beam`"):
-        export_onnx(light.with_search(Sample()), tmp_path / "x.onnx", ["in 3 weeks"])
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_with_other_answers_is_not_kept(light, tmp_path, monkeypatch):

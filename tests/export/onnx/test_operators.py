@@ -23,6 +23,7 @@ SPECIAL = np.array([[1, np.inf, -np.inf, np.nan, 0]], "float32")
 KERNEL = RNG.normal(size=(3, 7, 2)).astype("float32")
 TABLE = tf.Variable(W)
 LARGE = RNG.normal(size=(2**16, 5)).astype("float32")
+EXTREMES = np.array([[0, 1, 2**16 - 1, 2**31 - 1], [2**31, 2**31 + 1, 2**32 - 1, 5]], "uint32")
 raw = tf.raw_ops
 
 
@@ -65,6 +66,10 @@ OTHERS = {
         (lambda x, y: raw.BatchMatMulV3(x=x, y=y, Tout=tf.float32, adj_x=True), T, T)
     ],
     "BiasAdd": [(lambda x: tf.nn.bias_add(x, W[:, 0]), X)],
+    "Bitcast": [
+        (lambda x: tf.bitcast(x, tf.int32), EXTREMES),
+        (lambda x: tf.bitcast(x, tf.uint32), EXTREMES.astype("int32")),
+    ],
     "BroadcastTo": [(lambda x: tf.broadcast_to(x[:, None], [rows(x), 4, tf.shape(x)[1]]), X)],
     "Cast": [
         (lambda x: tf.cast(x, tf.int32), X),
@@ -267,6 +272,32 @@ def test_an_operator_of_a_row_alone_returns_the_row(name):
     whole = call(function, inputs, model)
     alone = call(function, [array[:1] for array in inputs], model)
     np.testing.assert_array_equal(alone, whole[:1])
+
+
+@pytest.mark.parametrize("name", ["AddV2", "Sub", "Mul", "BitwiseXor", "RightShift"])
+def test_unsigned_numbers_wrap_around(name):
+    """Of tensors, and of a tensor and a constant."""
+    numbers = EXTREMES.reshape(-1, 1), EXTREMES.reshape(1, -1)
+    if name == "RightShift":
+        numbers = numbers[0], np.array([[0, 1, 8, 31]], "uint32")
+    wide = [array.astype(object) for array in numbers]  # Python's integers, of any size
+    expected = {
+        "AddV2": lambda x, y: x + y,
+        "Sub": lambda x, y: x - y,
+        "Mul": lambda x, y: x * y,
+        "BitwiseXor": lambda x, y: x ^ y,
+        "RightShift": lambda x, y: x >> y,
+    }[name](*wide) % 2**32  # fmt: skip
+
+    def function(x, y):
+        return getattr(raw, name)(x=x, y=y)
+
+    found = call(function, numbers)
+    assert found.dtype == np.uint32
+    np.testing.assert_array_equal(found, expected)
+    for place, factor in enumerate(numbers[1][0]):
+        found = call(lambda x, factor=factor: function(x, tf.constant(factor)), numbers[:1])
+        np.testing.assert_array_equal(found[:, 0], expected[:, place])
 
 
 def test_layer_normalisation_is_one_operator():
