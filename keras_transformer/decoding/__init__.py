@@ -13,6 +13,7 @@ from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.scoring import score
 from keras_transformer.decoding.search import Found, Search, SearchOptions
 from keras_transformer.decoding.shortlist import Shortlisted
+from keras_transformer.decoding.unrolled import Unrolled
 from keras_transformer.text.shortlist import Shortlist
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Shortlist",
     "Shortlisted",
     "Step",
+    "Unrolled",
     "Vocabulary",
     "score",
 ]

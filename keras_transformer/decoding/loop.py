@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.decoding.unrolled import Unrolled
 from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 
@@ -44,7 +45,7 @@ def stages(length, cache_stages, grows=True) -> list[int]:
 
 
 def cache_of(length, cache_stages, predictor) -> Any:
-    """Returns the `Growing`, `Appended` or `Staged` cache of a search.
+    """Returns the `Growing`, `Appended`, `Staged` or `OneStep` cache of a search.
 
     Args:
         length: Length of the result L, a Python integer.
@@ -54,6 +55,8 @@ def cache_of(length, cache_stages, predictor) -> Any:
     Raises:
         ValueError: See `stages`.
     """
+    if isinstance(cache_stages, Unrolled):
+        return cache_stages.cache(length)
     if cache_stages == EACH:
         return Appended(length) if predictor.grows else Staged([length])
     if cache_stages is None and predictor.grows and 3 * length > 4 * FIRST:

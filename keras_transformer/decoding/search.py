@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.loop import STAGES, check_lengths, limit_of, smaller
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.unrolled import Unrolled
 from keras_transformer.search_settings import UNLIMITED, GreedySettings, settings_of
 from keras_transformer.tensors import Tensor
 
@@ -58,7 +59,8 @@ class SearchOptions:
             the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
             `None`: the cache grows while the search runs, so that the memory also depends on the
             actual length; neither XLA nor LiteRT can compile this. `"each"`: the same, by each
-            position, in a single loop; for ONNX.
+            position, in a single loop; for ONNX. An `Unrolled`: a single step without a loop, for
+            a program that repeats it.
         sizes: Size of the beam for each sentence, integer tensor `[B]` of values from 1 to the
             `size` of the `Beam`. A sentence gets the result of a beam of its size, which is at most
             that many outputs; the time is the same as for the whole beam. `None`: `size` for all.
@@ -73,7 +75,7 @@ class SearchOptions:
     token_scores: bool = False
     alignment: tuple[int, int | None] | None = None
     confidence: bool = False
-    cache_stages: Sequence[int] | str | None = STAGES
+    cache_stages: Sequence[int] | str | Unrolled | None = STAGES
     sizes: Tensor | None = None
     early_stopping: bool = True
 
