@@ -15,10 +15,10 @@ from keras_transformer.export.litert.convert import (
     convert_copy,
     finish,
     search_kernels,
-    with_integers,
 )
 from keras_transformer.export.litert.kernels import Positions
 from keras_transformer.export.litert.packed import FixedSignature
+from keras_transformer.export.litert.searches import with_integers
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.layers.kernels import Kernels
 

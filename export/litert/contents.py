@@ -1,5 +1,6 @@
 """Contents of a .tflite file: signatures of fixed shape."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,5 +52,5 @@ class FixedContents(Contents):
         return [1]
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
-        signatures = [vars(signature) for signature in self.signatures]
+        signatures = [*map(dataclasses.asdict, self.signatures)]
         return {"format": FORMAT, **super().metadata(content), SIGNATURES: signatures}

@@ -1,17 +1,14 @@
 """Conversion of a model and its signatures to the bytes of a .tflite file."""
 
 import contextlib
-import dataclasses
 import functools
 import pathlib
 import re
 import tempfile
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, SearchOptions
 from keras_transformer.decoding.loop import STAGES
 from keras_transformer.export.apart import LARGE
 from keras_transformer.export.errors import ExportError
@@ -27,30 +24,23 @@ from keras_transformer.export.litert.stored_weights import Unrecognized
 from keras_transformer.export.place import save
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.layers.kernels import Kernels
-from keras_transformer.tensors import Tensor
 
 TEXT = "TFText>"  # prefix of the names of TensorFlow Text's operators
 
-# Cache sizes to grow through, by whether there are more than `MANY` hypotheses. Every stage makes a
-# file larger by 100 to 200 kB, but with many hypotheses most of a step's time goes into reading and
-# copying the cache. Static int8 has a single stage: with two parts of a cache, the converter would
-# round the attention weights, see `finish_static_int8`.
-CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
-MANY = 8
 # Kernels that read rows of weights, by quantisation.
 ROWS = {"int8": kernels.Int8Rows, "int8_static": kernels.Int8Rows, "int4": Int4Rows}
 
 
-def convert(pipeline, signatures, quantize, ranges=None, strings: Any = None, beam=None) -> bytes:
+def convert(pipeline, signatures, quantize, searches, ranges=None, strings: Any = None) -> bytes:
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
         pipeline: A `Generator`, which is not changed.
         signatures: List of `FixedSignature`s that take token ids.
         quantize: `"none"`, `"float16"`, `"int8"`, `"int8_static"` or `"int4"`.
+        searches: The `LoopSearches` or the `UnrolledSearches` of the signatures.
         ranges: Result of `calibrate`, for `"int8_static"`.
         strings: The `StringSignatures`. `None`: no signature takes strings.
-        beam: The `Beam` of the signatures with a beam. `None`: default settings.
 
     Raises:
         ExportError: If the model needs operators that LiteRT does not have, apart from those of
@@ -59,19 +49,10 @@ def convert(pipeline, signatures, quantize, ranges=None, strings: Any = None, be
     grows = quantize != "int8_static"
 
     def functions_of(pipeline, within):
-        find_of = functools.partial(
-            functools.partial, _find, pipeline.searched, beam or Beam(), grows
-        )
         for signature in signatures:
-            shape = signature.batch_size, signature.source_length
-            _, of_ids = pipeline.signatures(find_of(signature))
-            source = tf.TensorSpec(shape, tf.int32, name="source")
-            function = within(with_integers(of_ids.lenient))
-            yield signature.name, _trace(function, signature, source, "max_length")
-        for signature in () if strings is None else strings.signatures:
-            translate = within(strings.function(find_of(signature), signature))
-            sentence = tf.TensorSpec([1], tf.string, name="sentence")
-            yield signature.name, _trace(translate, signature, sentence, "extra_length")
+            yield from searches.functions(pipeline, signature, within)
+        if strings is not None:
+            yield from strings.functions(searches.find_of(pipeline), within)
 
     kernels_of = functools.partial(search_kernels, pipeline.model, quantize, ranges, grows)
     custom = TEXT if strings else ""
@@ -81,18 +62,6 @@ def convert(pipeline, signatures, quantize, ranges=None, strings: Any = None, be
     if quantize in ROWS and pipeline.shortlist is not None:
         content = kernels.multiply_in_int8(content)
     return finish(content, quantize)
-
-
-def with_integers(function) -> Callable[..., dict[str, Tensor]]:
-    """Returns a function whose boolean outputs are int32: LiteRT.js has no boolean tensors."""
-
-    def integers(**inputs):
-        return {
-            name: tf.cast(value, tf.int32) if value.dtype == tf.bool else value
-            for name, value in function(**inputs).items()
-        }
-
-    return integers
 
 
 def finish(content, quantize) -> bytes:
@@ -267,50 +236,3 @@ def custom_operators(content) -> list[str]:
     """
     codes = read_model(content).operatorCodes
     return sorted(code.customCode.decode() for code in codes if code.customCode)
-
-
-def _trace(function, signature, first, limit):
-    """Returns the concrete function of a signature, a graph in which every shape is known.
-
-    With unknown shapes, the tokens from XNNPACK depended on what else the process had run.
-
-    Args:
-        function: Function of the inputs, by name.
-        signature: The `FixedSignature`.
-        first: The `tf.TensorSpec` of the first input.
-        limit: Name of a beam's input that limits the length of outputs.
-    """
-    inputs = [first]
-    if signature.beam_size is not None:
-        # Not scalars: not every runtime has tensors without an axis.
-        inputs.append(tf.TensorSpec([signature.batch_size], tf.int32, name=limit))
-        inputs.append(tf.TensorSpec([1], tf.float32, name="length_penalty"))
-    function = tf.function(function, autograph=False)
-    return function.get_concrete_function(**{spec.name: spec for spec in inputs})
-
-
-def _find(model, beam, grows, signature, source, **numbers):
-    """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
-
-    The search must not be the last operation of a graph: if an output comes from the loop itself,
-    the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
-    at the end of the graph.
-    """
-    search = Greedy(signature.max_length)
-    if signature.beam_size is not None:
-        numbers = {"extra_length": None, "max_length": None, **numbers}
-        search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
-    options = SearchOptions(
-        n_best=signature.n_best,
-        cache_length=signature.target_length,
-        alignment=signature.alignment,
-        cache_stages=_cache_stages(signature) if grows else (),
-    )
-    found = search(model, source, options)
-    if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
-        found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
-    return found
-
-
-def _cache_stages(signature):
-    return CACHE_STAGES[signature.batch_size * (signature.beam_size or 1) > MANY]

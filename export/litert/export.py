@@ -120,7 +120,7 @@ def export_litert(
         "path": str(path),
         "bytes": path.stat().st_size,
         "quantize": options.quantize,
-        "signatures": [signature.name for signature in contents.signatures],
+        "signatures": [name for signature in contents.signatures for name in signature.functions],
         **report,
     }
 

@@ -45,13 +45,16 @@ class LiteRTOptions(options.FileOptions):
             to the source tokens. `None`: there is no such output.
         tokenizer: Whether to include signatures that take and return strings. The vocabulary must
             be a unigram model: see `FastTokenizer`.
+        unrolled: Whether the file has two functions without loops for each signature, `encode` and
+            `step`, which a program calls in a loop of its own: see `UnrolledSearch`. Delegates for
+            accelerators run no loops.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
         target_language: Code of the target language.
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
-            `alignment` with `beam_only`.
+            `alignment` with `beam_only`, or `tokenizer` with `unrolled`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int8_static", "int4")
@@ -78,6 +81,15 @@ class LiteRTOptions(options.FileOptions):
         False,
         "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
         "operators. The vocabulary must be a unigram model.",
+        kind=bool,
+        group=options.CONTENTS,
+        needs=options.GENERATION,
+        excludes="unrolled",
+    )
+    unrolled: bool = setting(
+        False,
+        "Write signatures without loops, for accelerators that run none: the program that loads "
+        "the file repeats a step until the output ends.",
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,

@@ -1,6 +1,7 @@
 """Contents of a .tflite file whose model generates text, from token ids or from strings."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -19,6 +20,7 @@ from keras_transformer.export.litert.convert import convert, custom_operators
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.searches import LoopSearches, UnrolledSearches, trace
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
@@ -65,6 +67,18 @@ class StringSignatures:
         self._encoder.require_same_pieces(sentences)
         if target is not source:
             self._decoder = FastTokenizer(target, longest)
+
+    def functions(self, find_of, within) -> Iterator[tuple[str, Any]]:
+        """Yields the names of the signatures, and concrete functions.
+
+        Args:
+            find_of: See `LoopSearches`.
+            within: See `convert_copy`.
+        """
+        sentence = tf.TensorSpec([1], tf.string, name="sentence")
+        for signature in self.signatures:
+            translate = within(self.function(find_of(signature), signature))
+            yield signature.name, trace(translate, signature, sentence, "extra_length")
 
     def function(self, find, signature) -> Callable[..., dict[str, Tensor]]:
         """Returns the function of a signature.
@@ -121,6 +135,9 @@ class LiteRTGeneration(FixedContents):
         check_alignment(alignment, pipeline.model.config)
         greedy = search if beam is None else pipeline.greedy
         self._greedy = None if beam_only else greedy
+        self._searches: Any = UnrolledSearches(beam)
+        if not options.unrolled:
+            self._searches = LoopSearches(beam, grows=self.quantize != "int8_static")
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
@@ -142,11 +159,14 @@ class LiteRTGeneration(FixedContents):
             self.progress(f"calibrating with {len(self._calibration)} sentences")
         ranges, self._calibrated = find_ranges(pipeline, self._calibration, self.samples, path)
         self.progress(f"converting {len(self.signatures)} signatures")
-        options = ranges, self._strings
+        options = self._searches, ranges, self._strings
         try:
-            return convert(pipeline, self._ids, self.quantize, *options, beam=self._beam)
+            content = convert(pipeline, self._ids, self.quantize, *options)
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
+        self.signatures = [*map(self._searches.described, self.signatures)]
+        self._ids = self.signatures[: len(self._ids)]
+        return content
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         default = self._beam if self._greedy is None else self.pipeline.search
@@ -155,7 +175,7 @@ class LiteRTGeneration(FixedContents):
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         languages = default_languages(self.pipeline, self._options)
         metadata = {**super().metadata(content), **self._calibrated, **languages}
-        metadata[SIGNATURES] = [vars(signature) for signature in self._ids]
+        metadata[SIGNATURES] = [*map(dataclasses.asdict, self._ids)]
         if self._strings is not None:
             metadata[STRINGS] = [vars(signature) for signature in self._strings.signatures]
             metadata["custom_operators"] = custom_operators(content)

@@ -3,6 +3,7 @@
 import dataclasses
 import zipfile
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.export.metadata import (
@@ -13,6 +14,7 @@ from keras_transformer.export.metadata import (
     read_vocabulary,
     reading,
 )
+from keras_transformer.export.unrolled import UnrolledSearch
 from keras_transformer.files import json_text
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.pair import FILES
@@ -39,6 +41,8 @@ class FixedSignature:
         n_best: Number of hypotheses that are returned.
         alignment: Layer and head of the decoder whose attention is returned, a pair of integers; a
             head of `None` is the mean of the layer's heads. `None`: no attention is returned.
+        unrolled: The `UnrolledSearch`, whose two functions are in the file instead of one with this
+            name. `None`: the loop of the search is in the file.
     """
 
     name: str
@@ -49,6 +53,7 @@ class FixedSignature:
     n_best: int = 1
     alignment: tuple | None = None
     max_length: int | None = None
+    unrolled: UnrolledSearch | None = None
 
     def __post_init__(self) -> None:
         sizes = self.batch_size, self.source_length, self.target_length, self.n_best
@@ -57,6 +62,29 @@ class FixedSignature:
             raise ValueError(f"The sizes of a signature must be positive integers: {self}.")
         if self.alignment is not None:  # JSON has lists only
             object.__setattr__(self, "alignment", tuple(self.alignment))
+        if isinstance(self.unrolled, dict):
+            object.__setattr__(self, "unrolled", UnrolledSearch(**self.unrolled))
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of its functions in the file."""
+        if self.unrolled is None:
+            return (self.name,)
+        return self.unrolled.encode, self.unrolled.step
+
+    def run(self, call: Callable[..., dict[str, Any]], **inputs: Any) -> dict[str, Any]:
+        """Returns the outputs by name.
+
+        Args:
+            call: Function that calls a function of the file: its name, then inputs by name.
+            **inputs: Arrays by the names of the inputs.
+
+        Raises:
+            ExportError: If a search that is unrolled does not end.
+        """
+        if self.unrolled is None:
+            return call(self.name, **inputs)
+        return self.unrolled.run(call, self.target_length, **inputs)
 
 
 def make_signatures(

@@ -100,8 +100,9 @@ class LiteRTFile(OpenFile, contextlib.AbstractContextManager):
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         self._engines = Pool(opened)
         for signature in self.signatures:
-            if signature.name not in opened[0].signatures:
-                raise ValueError(f"{path} is damaged: its model has no {signature.name}.")
+            for name in signature.functions:
+                if name not in opened[0].signatures:
+                    raise ValueError(f"{path} is damaged: its model has no {name}.")
         self.take_task()
 
     @property
@@ -271,7 +272,7 @@ class LiteRTTranslator(LiteRTGenerator):
         controls = {}
         if signature.beam_size is not None:
             controls = beam_inputs(self.search, sources, self.has_source, self.max_length)
-        return self.run_signature(signature.name, source=batch, **controls)
+        return signature.run(self.run_signature, source=batch, **controls)
 
 
 def check_lengths(lengths, signatures) -> None:

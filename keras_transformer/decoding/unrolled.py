@@ -1,4 +1,4 @@
-"""`Unrolled`: the two graphs of a search whose loop is outside of them, in the program that runs it."""
+"""`Unrolled`: a search as two graphs without its loop, which is in the program that runs them."""
 
 import typing
 from collections.abc import Callable, Iterator
@@ -60,8 +60,9 @@ class Unrolled:
         """
         self._run(function, None, inputs)
         (state,) = self._states
-        zero = never(tf.cast(next(iter(inputs.values())), tf.float32))
-        return {name: _computed(tensor, zero) for name, tensor in state.items()}
+        zero: Any = never(tf.cast(next(iter(inputs.values())), tf.float32))
+        numbered = enumerate(state.items(), 1)
+        return {name: _outside(leaf, number * zero) for number, (name, leaf) in numbered}
 
     def step(
         self, function: Callable[..., dict], state: dict[str, Tensor], **inputs: Tensor
@@ -79,7 +80,7 @@ class Unrolled:
         """
         outputs = self._run(function, state, inputs)
         (changed,) = self._states
-        return {**outputs, **changed}
+        return {**outputs, **{name: _outside(leaf) for name, leaf in changed.items()}}
 
     def _run(self, function, given, inputs):
         """Returns the outputs of the function, whose search puts a state into `_states`."""
@@ -116,15 +117,15 @@ class OneStep(typing.NamedTuple):
             if read is not None:
                 recalled = read.recall(predictor, state.predictor_state, 0)
                 state = state._replace(predictor_state=recalled)
-            self.states.append({name: _outside(leaf) for name, leaf in named_leaves(state)})
+            self.states.append(dict(named_leaves(state)))
             return state
         leaves = [_inside(self.given[name], leaf) for name, leaf in named_leaves(state)]
         before = tf.nest.pack_sequence_as(state, leaves)
         (after,) = step(before)
         pairs = zip(named_leaves(before), named_leaves(after), strict=True)
-        changed = {name: _outside(new) for (name, old), (_, new) in pairs if new is not old}
+        changed = {name: new for (name, old), (_, new) in pairs if new is not old}
         goes_on = running(after) & (after.index < self.length)
-        self.states.append({**changed, RUNNING: _outside(goes_on)})
+        self.states.append({**changed, RUNNING: goes_on})
         return after
 
 
@@ -140,9 +141,15 @@ def named_leaves(state: Any, name: str = STATE) -> Iterator[tuple[str, Tensor]]:
         yield from named_leaves(value, f"{name}_{field}")
 
 
-def _outside(leaf):
-    """Returns a tensor of a search as a tensor of the state: a number with at least one axis."""
+def _outside(leaf, zero=None):
+    """Returns a tensor of a search as a tensor of the state: a number with at least one axis.
+
+    With a `zero`, an int32 scalar, it is neither a constant nor an input, and differs from others:
+    not every runtime can return a constant, an input, or one tensor as two outputs, such as the
+    beginnings of two caches. With different zeros, no converter knows that these are equal.
+    """
     leaf = tf.cast(leaf, tf.int32) if leaf.dtype == tf.bool else leaf
+    leaf = leaf if zero is None else leaf + tf.cast(zero, leaf.dtype)
     return tf.reshape(leaf, [1]) if leaf.shape.rank == 0 else leaf
 
 
@@ -150,8 +157,3 @@ def _inside(tensor, leaf):
     """Returns a tensor of the state as the tensor of a search that is like `leaf`."""
     tensor = tf.reshape(tensor, []) if leaf.shape.rank == 0 else tensor
     return tf.not_equal(tensor, 0) if leaf.dtype == tf.bool else tensor
-
-
-def _computed(tensor, zero):
-    """Returns a tensor that is not a constant: there are runtimes that return none as an output."""
-    return tensor + tf.cast(zero, tensor.dtype) if tf.get_static_value(tensor) is not None else tensor

@@ -18,8 +18,8 @@ from keras_transformer.export import (
     export_saved_model,
 )
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
-from keras_transformer.export.litert.convert import with_integers
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.searches import with_integers
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.installation import install_hint

@@ -1,5 +1,6 @@
 """The contents of a .tflite file, a program that runs one without us, and a model to export."""
 
+import dataclasses
 import zipfile
 
 import keras
@@ -102,3 +103,49 @@ def untrained_translator(tokenizer):
         num_layers=1, d_model=8, d_ff=8, num_heads=2, max_length=12,
     )  # fmt: skip
     return Translator(Transformer(config), tokenizer)
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A signature of a file: names of its operators, and its inputs and outputs by name.
+
+    Attributes:
+        inputs, outputs: Dictionaries from names to shapes and dtypes.
+        is_fixed: Whether all shapes are known.
+        is_computed: Whether operators make all outputs.
+        has_twins: Whether one tensor is two outputs.
+    """
+
+    operators: set
+    inputs: dict
+    outputs: dict
+    is_fixed: bool
+    is_computed: bool
+    has_twins: bool
+
+
+def functions_of(path):
+    """Returns the `Function`s of a file by name."""
+    model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(path.read_bytes(), 0))
+    names = {number: name for name, number in vars(schema.BuiltinOperator).items()}
+    codes = [names[max(c.builtinCode, c.deprecatedBuiltinCode)] for c in model.operatorCodes]
+    types = {schema.TensorType.FLOAT32: "float32", schema.TensorType.INT32: "int32"}
+
+    def named(graph, maps):
+        tensors = {one.name.decode(): graph.tensors[one.tensorIndex] for one in maps}
+        return {name: (tuple(t.shape), types[t.type]) for name, t in tensors.items()}
+
+    functions = {}
+    for signature in model.signatureDefs:
+        graph = model.subgraphs[signature.subgraphIndex]
+        ends = [one.tensorIndex for one in signature.outputs]
+        functions[signature.signatureKey.decode()] = Function(
+            {codes[operator.opcodeIndex] for operator in graph.operators},
+            named(graph, signature.inputs),
+            named(graph, signature.outputs),
+            all(t.shapeSignature is None or min(t.shapeSignature, default=0) >= 0
+                for t in graph.tensors),
+            {*ends} <= {tensor for operator in graph.operators for tensor in operator.outputs},
+            len({*ends}) < len(ends),
+        )  # fmt: skip
+    return functions

@@ -267,6 +267,7 @@ def test_the_file_contains_its_vocabulary_and_metadata(export, translator):
             "n_best": 1,
             "alignment": None,
             "max_length": None,
+            "unrolled": None,
         }
         for length in (16, 20)
     ]

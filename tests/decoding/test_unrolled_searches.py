@@ -67,7 +67,7 @@ def test_a_program_that_repeats_the_step_gets_the_same_results(model, name):
         state |= {key: value for key, value in outputs.items() if key in state}
         running, steps = int(outputs[RUNNING][0]), steps + 1
     length = np.count_nonzero(expected["tokens"] != PAD, axis=-1).max()
-    assert 2 < length and steps <= LIMIT
+    assert length > 2 and steps <= LIMIT
     for key, values in expected.items():
         np.testing.assert_allclose(outputs[key], values, rtol=0, atol=1e-4, err_msg=key)
 

@@ -1,0 +1,192 @@
+"""Functions of a .tflite file that search: with the loop in the graph, or unrolled into steps."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.decoding import Beam, Greedy, SearchOptions, Unrolled
+from keras_transformer.decoding.unrolled import STATE
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert.packed import FixedSignature
+from keras_transformer.export.unrolled import UnrolledSearch, names_of
+from keras_transformer.tensors import Tensor
+
+# Cache sizes to grow through, by whether there are more than `MANY` hypotheses. Every stage makes a
+# file larger by 100 to 200 kB, but with many hypotheses most of a step's time goes into reading and
+# copying the cache. Static int8 has a single stage: with two parts of a cache, the converter would
+# round the attention weights, see `finish_static_int8`.
+CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
+MANY = 8
+LOOPS = {"While", "StatelessWhile"}  # operations of TensorFlow
+
+
+class LoopSearches:
+    """Searches whose loops are in the file: one function for each signature.
+
+    Args:
+        beam: The `Beam` of the signatures with a beam. `None`: default settings.
+        grows: Whether the cache grows in stages.
+    """
+
+    def __init__(self, beam: Beam | None = None, grows: bool = True):
+        self._beam, self._grows = beam or Beam(), grows
+
+    def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
+        """Yields the names of the functions of a signature that takes token ids, and the functions.
+
+        Args:
+            pipeline: A `Generator`.
+            signature: The `FixedSignature`.
+            within: See `convert_copy`.
+        """
+        function = within(_of_ids(pipeline, self.find_of(pipeline)(signature)))
+        yield signature.name, trace(function, signature, _source(signature))
+
+    def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
+        """Returns a function from a signature to its search, from inputs to a `Found`."""
+        return lambda signature: functools.partial(
+            _find, pipeline.searched, self._beam, self._cache_stages(signature), signature
+        )
+
+    def described(self, signature) -> FixedSignature:
+        """Returns the signature with what a program needs to run it."""
+        return signature
+
+    def _cache_stages(self, signature):
+        many = signature.batch_size * (signature.beam_size or 1) > MANY
+        return CACHE_STAGES[many] if self._grows else ()
+
+
+class UnrolledSearches:
+    """Searches whose loops are in the program that runs the file: two functions for each signature.
+
+    Args:
+        beam: See `LoopSearches`.
+    """
+
+    def __init__(self, beam: Beam | None = None):
+        self._beam = beam or Beam()
+        self._found: dict[str, UnrolledSearch] = {}
+
+    def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
+        """Yields the names of both functions of a signature, and the functions.
+
+        Args:
+            pipeline, signature, within: See `LoopSearches.functions`.
+
+        Raises:
+            ExportError: If the model has loops of its own.
+        """
+        unrolled = Unrolled()
+        find = functools.partial(_find, pipeline.searched, self._beam, unrolled, signature)
+        function, source = _of_ids(pipeline, find), _source(signature)
+        encode, step = names_of(signature.name)
+
+        def one_step(state, **inputs):
+            return unrolled.step(function, state, **inputs)
+
+        begin = trace(within(functools.partial(unrolled.begin, function)), signature, source)
+        require_no_loops(begin, encode)
+        given = begin.structured_outputs
+        yield encode, begin
+        state = [tf.TensorSpec(one.shape, one.dtype, name) for name, one in given.items()]
+        after = trace(within(_with_state(one_step)), signature, source, more=state)
+        self._found[signature.name] = UnrolledSearch.of(
+            signature.name, given, after.structured_outputs
+        )
+        yield step, after
+
+    def described(self, signature) -> FixedSignature:
+        """Returns the signature with its `UnrolledSearch`, after its functions were made."""
+        return dataclasses.replace(signature, unrolled=self._found[signature.name])
+
+
+def require_no_loops(function, name) -> None:
+    """Raises an `ExportError` if a concrete function has a loop."""
+    graph = function.graph.as_graph_def()
+    nodes = (graph.node, *(inner.node_def for inner in graph.library.function))
+    if any(node.op in LOOPS for these in nodes for node in these):
+        raise ExportError(
+            f"`unrolled` cannot be used, because {name} has a loop: a recurrent network in the "
+            "model reads one position of its input after another."
+        )
+
+
+def _with_state(step):
+    """Returns a function whose inputs by name are those of a search and the tensors of a state."""
+
+    def function(**inputs):
+        state = {name: inputs.pop(name) for name in [*inputs] if name.startswith(f"{STATE}_")}
+        return step(state, **inputs)
+
+    return function
+
+
+def with_integers(function) -> Callable[..., dict[str, Tensor]]:
+    """Returns a function whose boolean outputs are int32: LiteRT.js has no boolean tensors."""
+
+    def integers(**inputs):
+        return {
+            name: tf.cast(value, tf.int32) if value.dtype == tf.bool else value
+            for name, value in function(**inputs).items()
+        }
+
+    return integers
+
+
+def trace(function, signature, first, limit="max_length", more=()) -> Any:
+    """Returns the concrete function of a signature, a graph in which every shape is known.
+
+    With unknown shapes, the tokens from XNNPACK depended on what else the process had run.
+
+    Args:
+        function: Function of the inputs, by name.
+        signature: The `FixedSignature`.
+        first: The `tf.TensorSpec` of the first input.
+        limit: Name of a beam's input that limits the length of outputs.
+        more: The `tf.TensorSpec`s of further inputs.
+    """
+    inputs = [first, *more]
+    if signature.beam_size is not None:
+        # Not scalars: not every runtime has tensors without an axis.
+        inputs.append(tf.TensorSpec([signature.batch_size], tf.int32, name=limit))
+        inputs.append(tf.TensorSpec([1], tf.float32, name="length_penalty"))
+    function = tf.function(function, autograph=False)
+    return function.get_concrete_function(**{spec.name: spec for spec in inputs})
+
+
+def _of_ids(pipeline, find):
+    """Returns the function from token ids of a file with a search."""
+    _, of_ids = pipeline.signatures(find)
+    return with_integers(of_ids.lenient)
+
+
+def _source(signature):
+    shape = signature.batch_size, signature.source_length
+    return tf.TensorSpec(shape, tf.int32, name="source")
+
+
+def _find(model, beam, cache_stages, signature, source, **numbers):
+    """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
+
+    The search must not be the last operation of a graph: if an output comes from the loop itself,
+    the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
+    at the end of the graph.
+    """
+    search = Greedy(signature.max_length)
+    if signature.beam_size is not None:
+        numbers = {"extra_length": None, "max_length": None, **numbers}
+        search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
+    options = SearchOptions(
+        n_best=signature.n_best,
+        cache_length=signature.target_length,
+        alignment=signature.alignment,
+        cache_stages=cache_stages,
+    )
+    found = search(model, source, options)
+    if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
+        found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
+    return found
