@@ -1,6 +1,7 @@
 """The Kotlin code of `examples/android`, compiled with programs that tokenise."""
 
 import functools
+import os
 import pathlib
 import shutil
 import subprocess
@@ -26,12 +27,13 @@ def compiled():
     return folder
 
 
-def run(main, *arguments, lines):
+def run(main, *arguments, lines, **environment):
     """Returns the lines that a program prints for lines."""
     jar = pathlib.Path(compiled().name) / "x.jar"
     done = subprocess.run(
         ["java", "-cp", jar, main, *map(str, arguments)],
         input="\n".join(lines).encode(), capture_output=True, timeout=120,
+        env={**os.environ, **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode().removesuffix("\n").split("\n")

@@ -28,6 +28,7 @@ public final class Translator {
       let batchSize: Int
       let sourceLength: Int
       let beamSize: Int?
+      let unrolled: Unrolled?
     }
     struct Tokens: Decodable {
       let pad: Int32
@@ -75,8 +76,8 @@ public final class Translator {
       throw TranslationError.noSignature
     }
     let padding = Array(repeating: metadata.tokens.pad, count: signature.sourceLength - ids.count)
-    let runner = try interpreter.signatureRunner(with: signature.name)
-    try runner.invoke(with: ["source": (ids + padding).withUnsafeBytes { Data($0) }])
+    let source = (ids + padding).withUnsafeBytes { Data($0) }
+    let runner = try run(signature, source)
     let tokens: [Int32] = try values(runner.output(named: "tokens"))
     let length: [Int32] = try values(runner.output(named: "length"))
     let score: [Float] = try values(runner.output(named: "score"))
@@ -87,9 +88,45 @@ public final class Translator {
     return Translation(text: text, score: score[0], truncated: truncated, complete: complete[0] == 1)
   }
 
-  private func values<Value>(_ tensor: Tensor) -> [Value] {
-    tensor.data.withUnsafeBytes { Array($0.bindMemory(to: Value.self)) }
+  /// Runs a search and returns the runner that has its outputs.
+  private func run(_ signature: Metadata.Signature, _ source: Data) throws -> SignatureRunner {
+    if let unrolled = signature.unrolled { return try unrolled.run(interpreter, source) }
+    let runner = try interpreter.signatureRunner(with: signature.name)
+    try runner.invoke(with: ["source": source])
+    return runner
   }
+}
+
+/// A search whose loop is here, because delegates for accelerators run no loops. `encode` returns a
+/// state, and `step` is repeated, which takes the state and returns what changes of it.
+private struct Unrolled: Decodable {
+  struct StateTensor: Decodable {
+    let name: String
+    let changes: Bool
+  }
+  let encode: String
+  let step: String
+  let state: [StateTensor]
+
+  func run(_ interpreter: Interpreter, _ source: Data) throws -> SignatureRunner {
+    let first = try interpreter.signatureRunner(with: encode)
+    try first.invoke(with: ["source": source])
+    var inputs = ["source": source]
+    for tensor in state { inputs[tensor.name] = try first.output(named: tensor.name).data }
+    let next = try interpreter.signatureRunner(with: step)
+    while true {
+      try next.invoke(with: inputs)
+      let running: [Int32] = try values(next.output(named: "running"))
+      if running[0] == 0 { return next }
+      for tensor in state where tensor.changes {
+        inputs[tensor.name] = try next.output(named: tensor.name).data
+      }
+    }
+  }
+}
+
+private func values<Value>(_ tensor: Tensor) -> [Value] {
+  tensor.data.withUnsafeBytes { Array($0.bindMemory(to: Value.self)) }
 }
 
 /// SentencePiece's own library, for a `tokenizer.model`.

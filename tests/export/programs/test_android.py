@@ -21,12 +21,15 @@ import tensorflow as tf
 from kotlin_program import SOURCES, run, without_kotlin
 from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
 
+import keras_transformer
+from keras_transformer.export import LiteRTOptions, export_litert
 from keras_transformer.export.litert.packed import pack
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.tokenizers import SentencePieceTokenizer
 
 EXAMPLE = SOURCES.parents[2]
+INTERPRETER = pathlib.Path(__file__).parent / "interpreter.py"
 PAGE = 2**14  # bytes
 LOAD = 1  # the kind of a segment that is loaded
 
@@ -160,3 +163,24 @@ def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
         f"Source(ids={[] if nothing else row}, truncated={'true' if too_long else 'false'})"
         for row, too_long, nothing in sources
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
+@pytest.mark.parametrize("unrolled", [False, True], ids=["loops", "unrolled"])
+def test_translations_are_those_of_python(unrolled, light, sentences, tmp_path):
+    """LiteRT for Python takes the place of LiteRT for Android."""
+    pytest.importorskip("ai_edge_litert")
+    path = tmp_path / "x.tflite"
+    export_litert(light, path, sentences[:9], LiteRTOptions(lengths=(8, 16), unrolled=unrolled))
+    command = "\n".join([sys.executable, str(INTERPRETER), str(path)])
+    rows = run("translations.TranslateKt", path, lines=sentences, INTERPRETER=command)
+    expected = keras_transformer.open(path).answer(sentences)
+    for row, one in zip(rows, expected, strict=True):
+        text, score, truncated, complete = row.split("\t")
+        assert (text, truncated == "true", complete == "true") == (
+            one.text,
+            one.truncated,
+            one.complete,
+        )
+        assert float(score) == pytest.approx(one.score, abs=1e-4)

@@ -22,7 +22,7 @@ class Translation(val text: String, val score: Float, val truncated: Boolean, va
  * @param bytes The file, preferably mapped into memory.
  */
 class Translator(bytes: ByteBuffer) : Closeable {
-    private class Signature(val name: String, val sourceLength: Int, val targetLength: Int)
+    private class Signature(val search: Search, val sourceLength: Int, val targetLength: Int)
 
     private val interpreter: Interpreter
     private val vocabulary: Vocabulary
@@ -53,7 +53,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
             .filter { it.isNull("beam_size") && it.getInt("batch_size") == 1 }
             .map {
                 val lengths = it.getInt("source_length") to it.getInt("target_length")
-                Signature(it.getString("name"), lengths.first, lengths.second)
+                Signature(searchOf(it), lengths.first, lengths.second)
             }
             .sortedBy { it.sourceLength }
         require(signatures.isNotEmpty() && signatures.last().sourceLength == longest) {
@@ -73,10 +73,10 @@ class Translator(bytes: ByteBuffer) : Closeable {
         val score = FloatArray(1)
         val length = IntArray(1)
         val complete = IntArray(1)
-        interpreter.runSignature(
+        signature.search.run(
+            interpreter,
             mapOf("source" to arrayOf(source)),
             mapOf("tokens" to tokens, "score" to score, "length" to length, "complete" to complete),
-            signature.name,
         )
         val text = vocabulary.decode(tokens[0].take(length[0]))
         return Translation(text, score[0], truncated, complete[0] == 1)
