@@ -1,6 +1,7 @@
-/** Labels of texts and of their words, by a .tflite file that answers in one pass. */
+/** Labels of texts and of their words, by a file whose model answers in one pass. */
 
-import { beginningOf, encodeText, framed, loadModel, runRows } from "./model.js";
+import { loadModel } from "./model.js";
+import { beginningOf, encodeText, framed, runRows } from "./text.js";
 
 const WORDS = /[^ \t\n\v\f\r]+/g; // between ASCII white space, as in the Python package
 const TASKS = ["classification", "token_classification"];
@@ -8,7 +9,7 @@ const OUTSIDE = "O"; // label of words that were truncated
 
 export class Classifier {
   /**
-   * @param {string} url Address of the .tflite file.
+   * @param {string} url Address of the .tflite or .onnx file.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report) {
@@ -19,14 +20,8 @@ export class Classifier {
   constructor(file) {
     this.file = file;
     this.vocabulary = file.vocabularies.source;
-    const { task, signatures, max_length: longest } = file.metadata;
+    const { task } = file.metadata;
     if (!TASKS.includes(task)) throw new Error(`This page cannot use a model for ${task}.`);
-    this.signatures = signatures
-      .filter((signature) => signature.batch_size === 1)
-      .sort((one, other) => one.source_length - other.source_length);
-    if (this.signatures.at(-1)?.source_length !== longest) {
-      throw new Error("The file has no signature for a single text: export it with batch size 1.");
-    }
   }
 
   /** Returns the most probable `label` of a text, its `probability`, all of them, and `truncated`. */
@@ -73,10 +68,10 @@ export class Classifier {
     return { words, ...framed(this.vocabulary, tokens, longest, special, isTruncated) };
   }
 
-  /** Returns the probabilities that the shortest signature returns for tokens. */
+  /** Returns the probabilities for tokens. */
   async run(tokens) {
-    const signature = this.signatures.find(({ source_length }) => source_length >= tokens.length);
-    const outputs = await runRows(this.file, signature, [tokens.map(({ id }) => id)]);
+    const shape = this.file.shapeFor(1, tokens.length);
+    const outputs = await runRows(this.file, shape, [tokens.map(({ id }) => id)]);
     return outputs.probabilities;
   }
 

@@ -2,7 +2,7 @@
 
 class WorkerModel {
   /**
-   * @param {string} url Address of the .tflite file, relative to `worker.js`.
+   * @param {string} url Address of the .tflite or .onnx file, relative to `worker.js`.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {

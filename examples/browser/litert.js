@@ -1,27 +1,41 @@
-/** Loads LiteRT.js without an import map, because workers do not support them. */
+/**
+ * .tflite files of `keras-transformer export litert`, run by LiteRT.js. See `model.js`.
+ *
+ * The package is loaded without an import map, because workers do not support them.
+ */
+
+import { readArchive } from "./archive.js";
 
 const PACKAGES = new URL("node_modules/@litertjs/", import.meta.url);
 let loading;
 
+export const runtime = {
+  title: "LiteRT.js",
+  suffix: ".tflite",
+  command: "keras-transformer export litert",
+  format: 3,
+  recognizes: (bytes) => String.fromCharCode(...bytes.subarray(4, 8)) === "TFL3",
+  unpack: readArchive,
+  start: loadLiteRt,
+  open,
+};
+
 /** Returns the module `@litertjs/core` with its WebAssembly loaded; always the same one. */
 export function loadLiteRt() {
-  loading ??= load();
+  loading ??= load().catch((cause) => {
+    loading = undefined; // the next call tries again
+    throw cause;
+  });
   return loading;
 }
 
 async function load() {
-  try {
-    const litert = await importPackage("core", { "@litertjs/wasm-utils": "wasm-utils" });
-    const folder = new URL("core/wasm/", PACKAGES).href;
-    // In a worker, its script would look for the WebAssembly file beside the script of the worker.
-    globalThis.Module = { locateFile: (name) => folder + name };
-    await litert.loadLiteRt(folder);
-    return litert;
-  } catch (cause) {
-    loading = undefined; // the next call tries again
-    const advice = "run `npm install` in the folder of this page";
-    throw new Error(`LiteRT.js is missing or damaged: ${advice}.`, { cause });
-  }
+  const litert = await importPackage("core", { "@litertjs/wasm-utils": "wasm-utils" });
+  const folder = new URL("core/wasm/", PACKAGES).href;
+  // In a worker, its script would look for the WebAssembly file beside the script of the worker.
+  globalThis.Module = { locateFile: (name) => folder + name };
+  await litert.loadLiteRt(folder);
+  return litert;
 }
 
 const entryOf = (name) => new URL(`${name}/dist/index.js`, PACKAGES).href;
@@ -42,5 +56,55 @@ async function importPackage(name, packages) {
     return await import(url);
   } finally {
     URL.revokeObjectURL(url);
+  }
+}
+
+async function open(litert, bytes, metadata) {
+  // On the CPU, because the export was checked with its kernels.
+  const model = await litert.loadAndCompile(bytes, { accelerator: "wasm" });
+  return signaturesOf(litert, model, metadata);
+}
+
+/** Returns the model of a file whose signatures have fixed shapes. */
+export function signaturesOf(litert, model, { signatures, beam }) {
+  const greedy = signatures.filter((signature) => signature.beam_size === null);
+  const chosen = (greedy.length > 0 ? greedy : [...signatures])
+    .sort((one, other) => one.source_length - other.source_length);
+  if (!chosen.some((signature) => signature.batch_size === 1)) {
+    throw new Error("The file has no signature for a single input: export it with batch size 1.");
+  }
+  return {
+    // Only models that answer in one pass have outputs of length 1.
+    generates: signatures.some(({ target_length: length }) => length > 1),
+    beam: greedy.length > 0 ? null : beam,
+    shapeFor: (count, length) => choose(chosen, count, length),
+    run: ({ name }, inputs) => run(litert, model, name, inputs),
+  };
+}
+
+/** Returns the signature with the largest batch to fill, and of these the shortest that fits. */
+function choose(signatures, count, length) {
+  const fitting = signatures.filter(
+    (signature) => signature.batch_size <= count && signature.source_length >= length,
+  );
+  const most = Math.max(...fitting.map((signature) => signature.batch_size));
+  return fitting.find((signature) => signature.batch_size === most);
+}
+
+async function run(litert, model, name, given) {
+  const inputs = {};
+  let outputs = {};
+  try {
+    for (const [key, [array, shape]] of Object.entries(given)) {
+      inputs[key] = new litert.Tensor(array, shape);
+    }
+    outputs = await model.run(name, inputs);
+    const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
+    return Object.fromEntries(arrays);
+  } finally {
+    // Tensors are in WebAssembly's memory, which is not garbage-collected.
+    for (const tensors of [inputs, outputs]) {
+      for (const tensor of Object.values(tensors)) tensor.delete();
+    }
   }
 }

@@ -1,5 +1,7 @@
 /** Reader of SentencePiece model files, protobuf messages of `sentencepiece_model.proto`. */
 
+import { last, readMessage, text } from "./protobuf.js";
+
 export const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, UNUSED = 5; // SentencePiece.Type
 export const UNIGRAM = 1, BPE = 2; // TrainerSpec.ModelType
 
@@ -9,7 +11,15 @@ export const UNIGRAM = 1, BPE = 2; // TrainerSpec.ModelType
  * @throws If the file is damaged, or the page does not support this kind of model.
  */
 export function readModel(bytes) {
-  const model = readMessage(bytes);
+  try {
+    return readFields(readMessage(bytes));
+  } catch (cause) {
+    if (cause instanceof RangeError) throw new Error("The vocabulary is damaged.", { cause });
+    throw cause;
+  }
+}
+
+function readFields(model) {
   const trainer = readMessage(last(model, 2));
   const normalizer = readMessage(last(model, 3));
   const denormalizer = readMessage(last(model, 5));
@@ -48,32 +58,4 @@ function readPiece(bytes) {
 function refuseIf(conditions) {
   const reason = Object.keys(conditions).find((name) => conditions[name]);
   if (reason) throw new Error(`This page cannot use the vocabulary: it ${reason}.`);
-}
-
-const text = (bytes) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-
-/** Returns the last value of a field, which counts, or `undefined` if the field is missing. */
-const last = (fields, number) => fields[number]?.at(-1);
-
-/** Returns a list of values for each field of a message in protobuf's wire format. */
-function readMessage(bytes = new Uint8Array()) {
-  let at = 0;
-  const varint = () => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = bytes[at++];
-      value += (byte & 127) * scale;
-      if (!(byte & 128)) return value;
-    }
-  };
-  const take = (length) => bytes.subarray(at, (at += length));
-  const read = { 0: varint, 1: () => take(8), 2: () => take(varint()), 5: () => take(4) };
-  const fields = {};
-  while (at < bytes.length) {
-    const key = varint();
-    const value = read[key % 8]?.();
-    if (value === undefined || at > bytes.length) throw new Error("The vocabulary is damaged.");
-    (fields[Math.floor(key / 8)] ??= []).push(value);
-  }
-  return fields;
 }

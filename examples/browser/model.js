@@ -1,103 +1,88 @@
-/** A .tflite file of `keras-transformer export litert`: loading it, encoding texts, running it. */
+/**
+ * Loads a file that `keras-transformer export` has written, with the runtime for its format.
+ *
+ * A runtime is a module whose `runtime` is an object with
+ * - `title`, `suffix` and `command`: its name, the ending of its files, the command that writes them;
+ * - `format`: version of the metadata that it reads;
+ * - `recognizes(bytes)`: whether a file begins like one of its own;
+ * - `unpack(bytes)`: the metadata and the vocabularies of a file, bytes by name, `{}` without any,
+ *   or a promise of them; a `RangeError` if the file is damaged;
+ * - `start()`: a promise of its package, which is imported only if such a file is opened;
+ * - `open(library, bytes, metadata)`: a promise of the model in a file, an object with
+ *   - `generates`: true if the model generates text, one token after another;
+ *   - `beam`: the settings of its beam, or null if its search is greedy;
+ *   - `shapeFor(count, length)`: the shape of a batch for at most `count` inputs, of which the
+ *     longest has `length`: an object with `batch_size` and `source_length`;
+ *   - `run(shape, inputs)`: a promise of the outputs, typed arrays by name, for inputs
+ *     `[array, dimensions]` by name.
+ *
+ * A new runtime is a module, and an entry in `RUNTIMES`.
+ */
 
-import { readArchive } from "./archive.js";
-import { loadLiteRt } from "./litert.js";
+import { runtime as litert } from "./litert.js";
+import { runtime as onnx } from "./onnx.js";
 import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 
-const FORMAT = 3; // of the metadata in the file
+const RUNTIMES = [litert, onnx];
 
 /**
- * Returns `{ litert, model, metadata, vocabularies }` of a file.
+ * Returns the model in a file, as `open` above, with its `metadata` and `vocabularies`.
  *
- * @param {string} url Address of the .tflite file.
+ * @param {string} url Address of the file.
  * @param {(share: number) => void} report Called with the share of the file that has been loaded.
  */
 export async function loadModel(url, report = () => {}) {
-  // Both at the same time. The download is finished even if the runtime is missing, because its
-  // progress reports would replace the error message.
-  const [arrived, runtime] = await Promise.allSettled([download(url, report), loadLiteRt()]);
-  for (const { status, reason } of [arrived, runtime]) if (status === "rejected") throw reason;
-  const [bytes, litert] = [arrived.value, runtime.value];
-  const { metadata, vocabularies } = await readMembers(bytes, url);
-  // On the CPU, because the export was checked with its kernels.
-  const compiling = litert.loadAndCompile(bytes, { accelerator: "wasm" });
-  const model = await compiling.catch((cause) => {
-    throw new Error(`LiteRT.js cannot read ${url}: ${cause.message ?? cause}`, { cause });
+  let runtime, starting;
+  // The package arrives while the file does. The download is finished even if the package is
+  // missing, because its progress reports would replace the error message.
+  const bytes = await download(url, report, (head) => {
+    runtime = runtimeOf(url, head);
+    starting = start(runtime);
+    starting.catch(() => {});
   });
-  return { litert, model, metadata, vocabularies };
+  const library = await starting;
+  const { metadata, vocabularies } = await readMembers(runtime, bytes, url);
+  const opening = runtime.open(library, bytes, metadata);
+  const model = await opening.catch((cause) => {
+    throw new Error(`${runtime.title} cannot read ${url}: ${cause.message ?? cause}`, { cause });
+  });
+  return { ...model, metadata, vocabularies };
 }
 
-/**
- * Returns the tokens of a text with those of its beginning and its end, truncated as in the Python
- * package: `tokens`; `truncated`, which is true if it was truncated; and `empty`, if there are no others.
- */
-export function encodeText(vocabulary, text, { max_length: longest, tokens: special }) {
-  const [beginning, isTruncated] = beginningOf(text, vocabulary.bytesPerToken * longest);
-  return framed(vocabulary, vocabulary.encode(beginning), longest, special, isTruncated);
+/** Returns the runtime for a file with these first bytes, or if they are damaged, for its name. */
+function runtimeOf(url, head) {
+  const runtime = RUNTIMES.find(({ recognizes }) => recognizes(head)) ?? named(url);
+  if (runtime) return runtime;
+  const suffixes = RUNTIMES.map(({ suffix }) => suffix).join(" or ");
+  throw new Error(`${url} is not a file that this page can read: ${suffixes}.`);
 }
 
-/** Returns the beginning of a text, at most `limit` bytes of UTF-8, and whether the text is longer. */
-export function beginningOf(text, limit) {
-  const bytes = new TextEncoder().encode(text);
-  if (bytes.length <= limit) return [text, false];
-  // Decoded as a stream, so that an incomplete character at the limit is dropped.
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  return [decoder.decode(bytes.subarray(0, limit), { stream: true }), true];
+const named = (url) =>
+  RUNTIMES.find(({ suffix }) => String(url).split(/[?#]/)[0].endsWith(suffix));
+
+function start(runtime) {
+  return runtime.start().catch((cause) => {
+    const advice = "run `npm install` in the folder of this page";
+    throw new Error(`${runtime.title} is missing or damaged: ${advice}.`, { cause });
+  });
 }
 
-/** Returns tokens between those of the beginning and the end, as `encodeText` does. */
-export function framed(vocabulary, words, longest, special, isTruncated = false) {
-  const mark = (id) => ({ id, piece: vocabulary.pieceOf(id) });
-  const begin = vocabulary.startsWithBos ? [mark(special.bos)] : [];
-  const most = longest - begin.length - 1;
-  const truncated = words.length > most || isTruncated;
-  return {
-    tokens: [...begin, ...words.slice(0, most), mark(special.eos)],
-    truncated,
-    empty: words.length === 0 && !truncated,
-  };
-}
-
-/** Returns the outputs of a signature for rows of ids and `controls`, as `runArrays` does. */
-export function runRows(file, signature, rows, controls = {}) {
-  const shape = [signature.batch_size, signature.source_length];
-  const source = new Int32Array(shape[0] * shape[1]).fill(file.metadata.tokens.pad);
-  rows.forEach((ids, row) => source.set(ids, row * shape[1]));
-  return runArrays(file, signature.name, { source: [source, shape], ...controls });
-}
-
-/** Returns the outputs of a signature for inputs `[array, shape]` by name, typed arrays by name. */
-export async function runArrays({ litert, model }, name, given) {
-  const inputs = {};
-  let outputs = {};
-  try {
-    for (const [key, [array, shape]] of Object.entries(given)) {
-      inputs[key] = new litert.Tensor(array, shape);
-    }
-    outputs = await model.run(name, inputs);
-    const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
-    return Object.fromEntries(arrays);
-  } finally {
-    // Tensors are in WebAssembly's memory, which is not garbage-collected.
-    for (const tensors of [inputs, outputs]) {
-      for (const tensor of Object.values(tensors)) tensor.delete();
-    }
-  }
-}
-
-async function download(url, report) {
+/** Returns the bytes of a file; `begin` is called with the first of them. */
+async function download(url, report, begin) {
   const silence = () => ({ status: "the server does not answer" });
   // "no-cache" makes the browser check whether the file has changed, after a new export.
   const response = await fetch(url, { cache: "no-cache" }).catch(silence);
   if (!response.ok) {
-    const make = "Write it with: keras-transformer export litert RUN examples/browser/model.tflite";
+    const { command, suffix } = named(url) ?? RUNTIMES[0];
+    const make = `Write it with: ${command} RUN examples/browser/model${suffix}`;
     throw new Error(`There is no model at ${url} (${response.status}). ${make}`);
   }
   const expected = Number(response.headers.get("Content-Length"));
   const chunks = [];
   let received = 0;
   for (const reader = response.body.getReader(); ;) {
-    const { done, value } = await reader.read();
+    const { done, value = new Uint8Array() } = await reader.read();
+    if (chunks.length === 0) begin(value);
     if (done) return new Uint8Array(await new Blob(chunks).arrayBuffer());
     chunks.push(value);
     received += value.length;
@@ -106,16 +91,17 @@ async function download(url, report) {
   }
 }
 
-async function readMembers(bytes, url) {
-  const members = await readArchive(bytes);
+async function readMembers(runtime, bytes, url) {
+  const members = await Promise.resolve(bytes).then(runtime.unpack).catch((cause) => {
+    const damaged = cause instanceof RangeError; // of a reader that comes to the end of the bytes
+    throw damaged ? new Error(`${url} is damaged: its contents cannot be read.`, { cause }) : cause;
+  });
   if (!members["metadata.json"] || !hasVocabularies(members)) {
-    throw new Error(
-      `${url} was not written by \`keras-transformer export litert\`: it contains no vocabulary.`,
-    );
+    throw new Error(`${url} was not written by \`${runtime.command}\`: it contains no vocabulary.`);
   }
   const metadata = JSON.parse(new TextDecoder().decode(members["metadata.json"]));
-  if (metadata.format !== FORMAT) {
-    throw new Error(`${url} has format ${metadata.format}; this page reads format ${FORMAT}.`);
+  if (metadata.format !== runtime.format) {
+    throw new Error(`${url} has format ${metadata.format}; this page reads format ${runtime.format}.`);
   }
   return { metadata, vocabularies: readVocabularies(members) };
 }

@@ -18,8 +18,7 @@ async function load() {
 }
 
 const rateOf = ({ metadata }) => metadata.speech.sample_rate;
-const longestOf = ({ metadata }) =>
-  Math.max(...metadata.signatures.map((signature) => signature.source_length));
+const longestOf = ({ metadata }) => Math.round(metadata.speech.max_seconds * rateOf({ metadata }));
 
 async function transcribe(transcriber, samples) {
   setStatus("Transcribing …");

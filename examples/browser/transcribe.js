@@ -1,6 +1,6 @@
-/** Recogniser of speech that runs a .tflite file of `keras-transformer export litert`. */
+/** Recogniser of speech that runs a file of `keras-transformer export`. */
 
-import { loadModel, runArrays } from "./model.js";
+import { loadModel } from "./model.js";
 
 const TASK = "speech_recognition";
 const REFUSED = -1e9; // score of a recording that the model does not accept
@@ -20,7 +20,7 @@ export function isSilence(outputs, thresholds) {
 
 export class Transcriber {
   /**
-   * @param {string} url Address of the .tflite file.
+   * @param {string} url Address of the .tflite or .onnx file.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report) {
@@ -31,17 +31,11 @@ export class Transcriber {
   constructor(file) {
     this.file = file;
     this.metadata = file.metadata;
-    const { task, signatures, speech } = file.metadata;
+    const { task, speech } = file.metadata;
     if (task !== TASK) throw new Error(`This page cannot use a model for ${task}.`);
-    this.signatures = signatures
-      .filter((signature) => signature.batch_size === 1)
-      .sort((one, other) => one.source_length - other.source_length);
-    if (this.signatures.length === 0) {
-      throw new Error("The file has no signature for a single recording: export it with batch size 1.");
-    }
     this.sampleRate = speech.sample_rate;
     this.shortest = speech.hop_length; // samples of a recording, and of the longest one
-    this.longest = this.signatures.at(-1).source_length;
+    this.longest = Math.round(speech.max_seconds * speech.sample_rate);
   }
 
   /**
@@ -62,14 +56,14 @@ export class Transcriber {
       );
     }
     if (length < this.shortest) throw new Error(`The recording is too short: ${length} samples.`);
-    const signature = this.signatures.find(({ source_length: size }) => size >= length);
-    const padded = new Float32Array(signature.source_length);
+    const shape = this.file.shapeFor(1, length);
+    const padded = new Float32Array(shape.source_length);
     padded.set(samples);
     const number = (value) => [Int32Array.of(value), [1]];
     const inputs = { samples: [padded, [1, padded.length]], lengths: number(length) };
     const numbers = this.numbersOf(choices);
     for (const [name, value] of Object.entries(numbers)) inputs[name] = number(value);
-    const outputs = await runArrays(this.file, signature.name, inputs);
+    const outputs = await this.file.run(shape, inputs);
     const score = outputs.score[0];
     if (!(score > REFUSED)) throw new Error("The recording has samples that are not numbers.");
     const complete = outputs.complete[0] === 1;

@@ -1,46 +1,36 @@
 /**
- * Translator that runs a .tflite file of `keras-transformer export litert` with LiteRT.js.
+ * Translator that runs a file of `keras-transformer export`.
  *
- * The search is greedy, or the beam of a file that has only a beam.
+ * Its search is greedy, or the beam of a file that has only a beam.
  */
 
-import { encodeText, framed, loadModel, runRows } from "./model.js";
+import { loadModel } from "./model.js";
+import { encodeText, framed, runRows } from "./text.js";
 
 const WARMING = 2000; // maximum time of the warm-up, in milliseconds
+const USUAL = 16; // tokens of the sentence with which it is done
 const PAGES = { speech_recognition: "speech.html" }; // for models of other tasks
 
 export class Translator {
   /**
-   * @param {string} url Address of the .tflite file.
+   * @param {string} url Address of the .tflite or .onnx file.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
-    const { litert, model, metadata, vocabularies } = await loadModel(url, report);
-    const translator = new Translator(litert, model, metadata, vocabularies);
+    const translator = new Translator(await loadModel(url, report));
     await translator.warmUp();
     return translator;
   }
 
-  constructor(litert, model, metadata, { source, target }) {
-    this.litert = litert;
-    this.model = model;
-    this.metadata = metadata;
-    this.source = source;
-    this.target = target;
-    const { task, signatures } = metadata;
-    // Only models that answer in one pass have outputs of length 1.
-    if (signatures.every(({ target_length: length }) => length === 1)) {
-      const hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
+  /** @param {object} file The result of `loadModel`. */
+  constructor(file) {
+    this.file = file;
+    this.metadata = file.metadata;
+    this.source = file.vocabularies.source;
+    this.target = file.vocabularies.target;
+    if (!file.generates) {
+      const { task } = this.metadata, hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
       throw new Error(`This page cannot use a model for ${task}${hint}.`);
-    }
-    const greedy = signatures.filter((signature) => signature.beam_size === null);
-    this.signatures = (greedy.length > 0 ? greedy : [...signatures])
-      .sort((one, other) => one.source_length - other.source_length);
-    const single = this.signatures.filter((signature) => signature.batch_size === 1);
-    if (single.at(-1)?.source_length !== metadata.max_length) {
-      throw new Error(
-        "The file has no signature for a single sentence: export it with batch size 1.",
-      );
     }
   }
 
@@ -64,31 +54,22 @@ export class Translator {
     const waiting = [...encoded.keys()].filter((number) => !encoded[number].empty);
     waiting.sort((one, other) => length(other) - length(one)); // the longest first
     while (waiting.length > 0) {
-      const signature = this.choose(waiting.length, length(waiting[0]));
-      const numbers = waiting.splice(0, signature.batch_size);
-      const outputs = await this.run(signature, numbers.map((number) => encoded[number].tokens));
+      const shape = this.file.shapeFor(waiting.length, length(waiting[0]));
+      const numbers = waiting.splice(0, shape.batch_size);
+      const outputs = await this.run(shape, numbers.map((number) => encoded[number].tokens));
       numbers.forEach((number, row) => {
-        translations[number] = this.read(encoded[number], signature, outputs, row);
+        translations[number] = this.read(encoded[number], shape, outputs, row);
       });
     }
     return translations;
   }
 
-  /** Returns the signature with the largest batch to fill, and of these the shortest that fits. */
-  choose(count, length) {
-    const fitting = this.signatures.filter(
-      (signature) => signature.batch_size <= count && signature.source_length >= length,
-    );
-    const most = Math.max(...fitting.map((signature) => signature.batch_size));
-    return fitting.find((signature) => signature.batch_size === most);
-  }
-
   /** Returns a row of the outputs as a translation. */
-  read({ tokens, truncated }, signature, outputs, row) {
-    const count = signature.n_best ?? 1; // hypotheses of a row, the best one first
-    const best = row * count;
+  read({ tokens, truncated }, shape, outputs, row) {
+    const hypotheses = outputs.length.length; // the same number for each row, the best one first
+    const best = row * hypotheses / shape.batch_size;
     const rowOf = (array) => {
-      const size = array.length / (signature.batch_size * count);
+      const size = array.length / hypotheses;
       return array.subarray(best * size, (best + 1) * size);
     };
     const ids = [...rowOf(outputs.tokens).subarray(0, outputs.length[best])];
@@ -101,7 +82,7 @@ export class Translator {
       source: tokens.map(({ piece }) => piece),
       target: ids.map((id) => this.target.pieceOf(id)),
       alignment: weights && ids.map((_, position) => {
-        const begin = position * signature.source_length;
+        const begin = position * shape.source_length;
         return weights.subarray(begin, begin + tokens.length);
       }),
     };
@@ -116,17 +97,17 @@ export class Translator {
    * Runs the model until calls no longer become faster.
    *
    * Browsers compile WebAssembly code that runs often a second time, in the background. Until then
-   * calls take up to ten times as long. One signature is enough, because all run the same code.
+   * calls take up to ten times as long. One shape is enough, because all run the same code.
    */
   async warmUp() {
-    const shortest = this.signatures.find((signature) => signature.batch_size === 1);
-    const row = this.sample(shortest.source_length);
+    const shape = this.file.shapeFor(1, Math.min(USUAL, this.metadata.max_length));
+    const row = this.sample(shape.source_length);
     const end = performance.now() + WARMING;
     const times = [];
     const fastest = (calls) => Math.min(...calls); // others may have been interrupted
     do {
       const begin = performance.now();
-      await this.run(shortest, [row]);
+      await this.run(shape, [row]);
       times.push(performance.now() - begin);
     } while (
       performance.now() < end &&
@@ -141,16 +122,16 @@ export class Translator {
     return framed(this.source, ids.map((id) => ({ id })), length, special).tokens;
   }
 
-  /** Returns the outputs of a signature by name, as typed arrays. */
-  async run(signature, rows) {
+  /** Returns the outputs for rows of tokens by name, as typed arrays. */
+  async run(shape, rows) {
     const ids = rows.map((tokens) => tokens.map(({ id }) => id));
-    return runRows(this, signature, ids, controlsOf(signature, ids, this.metadata));
+    return runRows(this.file, shape, ids, controlsOf(this.file, ids));
   }
 }
 
 /** Returns the inputs of a beam besides the source: the longest output of a row, and a penalty. */
-function controlsOf(signature, rows, { beam, max_length: longest }) {
-  if (signature.beam_size === null) return {};
+function controlsOf({ beam, metadata: { max_length: longest } }, rows) {
+  if (beam === null) return {};
   const limits = rows.map(({ length }) => {
     const wanted = Math.min(beam.max_length ?? longest, length + (beam.extra_length ?? longest));
     return Math.min(Math.max(wanted, beam.min_length), longest);

@@ -210,12 +210,6 @@ def test_a_model_for_something_else_is_refused(tmp_path):
             (9,),
             "The model is for classification, not for token_classification.",
         ),
-        (
-            "token_classification",
-            "label",
-            (8,),
-            "The file has no signature for a single text: export it with",
-        ),
     ):
         about = metadata(codec, task, lengths)
         answer = call("answer", metadata=about, method=method, **request)

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import zipfile
 
 import numpy as np
 import pipelines
@@ -13,10 +12,10 @@ from documents import blocks
 from exporting import asked
 from pipelines import SIZES, with_larger_weights
 
+import keras_transformer
 from keras_transformer import Beam
-from keras_transformer.export import LiteRTOptions, export_litert
+from keras_transformer.export import LiteRTOptions, OnnxOptions, export_litert, export_onnx
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.models import (
     ClassifierConfig,
     TextClassifier,
@@ -39,8 +38,27 @@ def page(browser, site, export):
     return browser
 
 
-def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
-    expected = LiteRTTranslator(site / "model.tflite").answer_batch(sentences)
+@pytest.fixture
+def model(request, page, site):
+    """The address and the opened file of the small model, in the format that a test is for."""
+    suffix = request.param
+    if suffix == ".onnx" and not (site / "model.onnx").exists():
+        shutil.copy(request.getfixturevalue("onnx_file"), site / "model.onnx")
+    return f"model{suffix}", keras_transformer.open(site / f"model{suffix}")
+
+
+onnx = pytest.mark.slow  # the export takes seconds
+both_formats = pytest.mark.parametrize(
+    "model", [".tflite", pytest.param(".onnx", marks=onnx)], indirect=True
+)
+
+
+@both_formats
+def test_the_page_translates_as_python_does(page, model, sentences):
+    address, opened = model
+    if address != "model.tflite":
+        assert page.open(f"?model={address}") == "Ready."
+    expected = opened.answer_batch(sentences)
     assert len({output.text for output in expected}) > 25
     assert {output.truncated for output in expected} == {True, False}
     for sentence, translation in zip(sentences, expected, strict=True):
@@ -51,18 +69,52 @@ def test_the_page_translates_as_the_interpreter_does(page, site, sentences):
     assert page.evaluate("document.getElementById('metadata').textContent").endswith("20 tokens")
 
 
+def translated(browser, site, address, sentences, method="translateAll"):
+    """Returns the translations of a file in the page, and the number of rows of each call."""
+    open_blank(browser, site)
+    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
+        const translator = await Translator.load({json.dumps(address)});
+        const run = translator.run, sizes = [];
+        translator.run = (shape, rows) => {{
+            sizes.push(rows.length);
+            return run.call(translator, shape, rows);
+        }};
+        const sentences = {json.dumps(sentences)}, alone = [];
+        if ({json.dumps(method)} === "translateAll")
+            return [await translator.translateAll(sentences), sizes];
+        for (const sentence of sentences) alone.push(await translator.translate(sentence));
+        return [alone, sizes];
+    }})"""
+    return browser.evaluate(code)
+
+
+def check_translations(shown, expected):
+    """Compares translations of the page with those of Python."""
+    for name in ("text", "truncated", "complete"):
+        assert [one[name] for one in shown] == [getattr(one, name) for one in expected], name
+    scores = [one["score"] for one in shown]
+    np.testing.assert_allclose(scores, [one.score for one in expected], atol=1e-4)
+
+
 @pytest.mark.slow
 def test_the_page_runs_int4_as_the_interpreter_does(browser, site, export, sentences):
     """The archive of the file is compressed."""
     shutil.copy(export("int4")[0], site / "int4.tflite")
     expected = LiteRTTranslator(site / "int4.tflite").answer_batch(sentences)
-    open_blank(browser, site)
-    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
-        const translator = await Translator.load("int4.tflite");
-        return translator.translateAll({json.dumps(sentences)});
-    }})"""
-    found = [translation["text"] for translation in browser.evaluate(code)]
+    shown, _ = translated(browser, site, "int4.tflite", sentences)
+    found = [translation["text"] for translation in shown]
     assert found == [output.text for output in expected] and len({*found}) > 25
+
+
+@pytest.mark.slow
+def test_the_page_runs_int8_as_onnx_runtime_does(browser, site, translator, sentences):
+    """On their own, because activations have one scale for a batch."""
+    export_onnx(translator, site / "int8.onnx", sentences, OnnxOptions("int8"))
+    opened = keras_transformer.open(site / "int8.onnx")
+    expected = [opened.answer_batch([sentence])[0] for sentence in sentences]
+    shown, _ = translated(browser, site, "int8.onnx", sentences, "translate")
+    check_translations(shown, expected)
+    assert len({one["text"] for one in shown}) > 25
 
 
 @pytest.mark.slow
@@ -72,53 +124,49 @@ def test_many_sentences_are_translated_in_batches(browser, site, translator, sen
     path = site / "batched.tflite"
     export_litert(translator, path, sentences, LiteRTOptions(lengths=[16, 20], batch_sizes=[1, 4]))
     expected = LiteRTTranslator(path).answer_batch(sentences)
-    open_blank(browser, site)
-    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
-        const translator = await Translator.load("batched.tflite");
-        const run = translator.run, sizes = [];
-        translator.run = (signature, rows) => {{
-            sizes.push(rows.length);
-            return run.call(translator, signature, rows);
-        }};
-        return [await translator.translateAll({json.dumps(sentences)}), sizes];
-    }})"""
-    translations, sizes = browser.evaluate(code)
-    assert [translation["text"] for translation in translations] == [
-        output.text for output in expected
-    ]
-    assert [translation["truncated"] for translation in translations] == [
-        output.truncated for output in expected
-    ]
+    shown, sizes = translated(browser, site, "batched.tflite", sentences)
+    check_translations(shown, expected)
     filled = sum(map(bool, map(str.strip, sentences)))
+    # The warm-up is over when the calls are counted.
     assert sizes == [4] * (filled // 4) + [1] * (filled % 4) and filled % 4
 
 
-@pytest.mark.long
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"n_best": 2, "batch_sizes": [1, 4]}])
-def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, options):
-    path, beam = site / "beam.tflite", Beam(3, length_penalty=1.0, extra_length=1, max_length=4)
-    export_litert(
-        translator,
-        path,
-        sentences,
-        **asked(LiteRTOptions, lengths=[20], search=beam, beam_only=True, **options),
+@pytest.mark.parametrize("model", [".onnx"], indirect=True)
+def test_an_onnx_file_takes_batches_of_any_size(browser, site, model, sentences):
+    address, opened = model
+    expected = opened.answer_batch(sentences)
+    shown, sizes = translated(browser, site, address, sentences)
+    check_translations(shown, expected)
+    filled = sum(map(bool, map(str.strip, sentences)))
+    assert sizes == [32, filled - 32]
+
+
+BEAM = Beam(3, length_penalty=1.0, extra_length=1, max_length=4)
+
+
+def export_beam(translator, path, sentences):
+    if path.suffix == ".onnx":
+        return export_onnx(translator, path, sentences, OnnxOptions(search=BEAM, n_best=2))
+    options = {"lengths": [20], "beam_only": True, "n_best": 2, "batch_sizes": [1, 4]}
+    return export_litert(
+        translator, path, sentences, **asked(LiteRTOptions, search=BEAM, **options)
     )
-    expected = LiteRTTranslator(path).answer_batch(sentences)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [pytest.param(".tflite", marks=pytest.mark.long), ".onnx"])
+def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, sentences, suffix):
+    path = site / f"beam{suffix}"
+    export_beam(translator, path, sentences)
+    expected = keras_transformer.open(path).answer_batch(sentences)
     greedy = translator.answer_batch(sentences)
     assert [one.text for one in expected] != [one.text for one in greedy]
-    open_blank(browser, site)
-    code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
-        const translator = await Translator.load("beam.tflite");
-        return translator.translateAll({json.dumps(sentences)});
-    }})"""
-    shown = browser.evaluate(code)
-    assert [translation["text"] for translation in shown] == [one.text for one in expected]
-    scores = [translation["score"] for translation in shown]
-    np.testing.assert_allclose(scores, [one.score for one in expected], atol=1e-4)
+    shown, _ = translated(browser, site, path.name, sentences)
+    check_translations(shown, expected)
     flags = [translation["complete"] for translation in shown]
-    assert flags == [one.complete for one in expected] and {*flags} == {True, False}
-    assert browser.open("?model=beam.tflite") == "Ready."
+    assert {*flags} == {True, False}
+    assert browser.open(f"?model={path.name}") == "Ready."
     for flag in (False, True):
         browser.translate(sentences[flags.index(flag)])
         note = browser.evaluate("document.getElementById('incomplete').checkVisibility()")
@@ -139,31 +187,32 @@ KINDS = {
 
 
 def labels_of(method, tokenizer, path, texts):
-    """Exports a model of labels and returns the results of the interpreter."""
+    """Exports a model of labels and returns the results of the file in Python."""
     kind, model, config = KINDS[method]
     config = config(
         vocab_size=tokenizer.vocab_size, pad_id=tokenizer.pad_id, labels=["O", "B-X", "I-X"],
         **SIZES,
     )  # fmt: skip
     pipeline = kind(with_larger_weights(model(config)), tokenizer)
-    export_litert(pipeline, path, texts, LiteRTOptions(lengths=[8, pipeline.max_length]))
-    return LiteRTSinglePass(path).answer_batch(texts)
+    if path.suffix == ".onnx":
+        export_onnx(pipeline, path, texts)
+    else:
+        export_litert(pipeline, path, texts, LiteRTOptions(lengths=[8, pipeline.max_length]))
+    return keras_transformer.open(path).answer_batch(texts)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "tokenizer"),
-    [
-        pytest.param("classify", pipelines.tokenizer, id="classify-tokenizer"),
-        pytest.param("label", pipelines.tokenizer, id="label-tokenizer"),
-    ],
+    ("method", "suffix"),
+    [("classify", ".tflite"), ("label", ".tflite"), ("classify", ".onnx"), ("label", ".onnx")],
 )
-def test_texts_are_labelled_as_by_the_interpreter(browser, site, tokenizer, method):
+def test_texts_are_labelled_as_in_python(browser, site, method, suffix):
     texts = ["The dog.", "the hills on  the other side", "wide, cold", "Größe", "a" * 900]
-    expected = labels_of(method, tokenizer(), site / "labels.tflite", texts)
+    path = site / f"labels{suffix}"
+    expected = labels_of(method, pipelines.tokenizer(), path, texts)
     open_blank(browser, site)
     code = f"""import("./classify.js").then(async ({{ Classifier }}) => {{
-        const classifier = await Classifier.load("labels.tflite");
+        const classifier = await Classifier.load("{path.name}");
         const answers = [];
         for (const text of {json.dumps(texts)}) answers.push(await classifier.{method}(text));
         return answers;
@@ -373,10 +422,10 @@ def test_the_model_is_warmed_up_when_it_is_loaded(page, site):
     open_blank(page, site)
     code = """import("./translate.js").then(async ({ Translator }) => {
         const run = Translator.prototype.run, calls = [];
-        Translator.prototype.run = async function (signature, rows) {
-            const outputs = await run.call(this, signature, rows);
+        Translator.prototype.run = async function (shape, rows) {
+            const outputs = await run.call(this, shape, rows);
             const [length, score] = [outputs.length[0], outputs.score[0]];
-            calls.push([signature.name, rows.length, length > 1, score > -1e9]);
+            calls.push([shape.name, rows.length, length > 1, score > -1e9]);
             return outputs;
         };
         await Translator.load("model.tflite");
@@ -403,43 +452,3 @@ def test_the_first_translation_is_as_fast_as_later_ones(page, site, tmp_path):
                 times.append(float(status.removesuffix(" ms")))
             ratios.append(times[0] / max(times[1:]))
     assert min(ratios) < 2.5, ratios
-
-
-def test_a_missing_model_is_reported_in_one_line(browser):
-    status = browser.open("?model=other.tflite")
-    assert status.startswith("There is no model at other.tflite (404). Write it with: keras-")
-    assert browser.evaluate("document.getElementById('translate').disabled")
-
-
-def test_another_file_is_reported_in_one_line(browser, site):
-    (site / "text.tflite").write_bytes(b"something else" * 9)
-    status = browser.open("?model=text.tflite")
-    assert status.startswith("text.tflite was not written by `keras-transformer export litert`")
-
-
-def test_a_file_of_another_format_is_reported_in_one_line(browser, site):
-    with zipfile.ZipFile(site / "old.tflite", "w") as archive:
-        archive.writestr("tokenizer.model", b"")
-        archive.writestr("metadata.json", '{"format": 1}')
-    status = browser.open("?model=old.tflite")
-    assert status == "old.tflite has format 1; this page reads format 3."
-
-
-def test_a_damaged_model_is_reported_in_one_line(page, site):
-    content = bytearray((site / "model.tflite").read_bytes())
-    content[:2000] = b"\xff" * 2000
-    (site / "damaged.tflite").write_bytes(content)
-    assert page.open("?model=damaged.tflite").startswith("LiteRT.js cannot read damaged.tflite: ")
-
-
-def test_a_missing_runtime_is_reported_in_one_line(browser, site):
-    browser.call("Network.clearBrowserCache")
-    os.rename(site / "node_modules", site / "elsewhere")
-    try:
-        # The files may arrive in any order.
-        seen = {browser.open("?model=text.tflite") for _ in range(10)}
-    finally:
-        os.rename(site / "elsewhere", site / "node_modules")
-    assert seen == {
-        "LiteRT.js is missing or damaged: run `npm install` in the folder of this page."
-    }

@@ -145,19 +145,16 @@ def test_sentences_are_truncated_as_by_the_translator(tmp_path):
         "", "  ", "in 17 weeks", "weeks " * 30, "in", "1" * 5, "1" * 6, "1" * 7,
         " " * 500, " " * 500 + "in", "ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200,
     ]  # fmt: skip
-    metadata = {
-        "max_length": 7,
-        "tokens": {"pad": 0, "eos": 3},
-        "signatures": [{"beam_size": None, "batch_size": 1, "source_length": 7}],
-    }
+    signature = {"beam_size": None, "batch_size": 1, "source_length": 7, "target_length": 7}
+    metadata = {"max_length": 7, "tokens": {"pad": 0, "eos": 3}, "signatures": [signature]}
     model = str(tmp_path / "tokenizer.model")
     answer = call("truncated", model=model, sentences=sentences, metadata=metadata)["result"]
     ids, truncated, empty = encode(tokenizer, tf.constant(sentences), 7)
     expected = zip(ids.to_list(), truncated.numpy(), empty.numpy(), strict=True)
     assert answer == [[row, bool(cut), bool(nothing)] for row, cut, nothing in expected]
-    changed = {**metadata, "signatures": [{**metadata["signatures"][0], "batch_size": 4}]}
+    changed = {**metadata, "signatures": [{**signature, "batch_size": 4}]}
     answer = call("truncated", model=model, sentences=[], metadata=changed)
-    message = "The file has no signature for a single sentence: export it with batch size 1."
+    message = "The file has no signature for a single input: export it with batch size 1."
     assert answer["error"].endswith(message)
 
 
@@ -199,12 +196,19 @@ def recognizer_of_bytes(tmp_path, **metadata):
         (tmp_path / name).write_bytes(content)
         files[name] = str(tmp_path / name)
     signatures = [
-        {"name": f"transcribe_{batch}x{size}", "batch_size": batch, "source_length": size}
+        {
+            "name": f"transcribe_{batch}x{size}",
+            "batch_size": batch,
+            "source_length": size,
+            "target_length": 1,
+            "beam_size": None,
+        }
         for batch in (4, 1)
         for size in (50, 20)
     ]
     base = {"task": "speech_recognition", "signatures": signatures, "tokens": {}}
-    return files, base | {"speech": {"sample_rate": 100, "hop_length": 5}} | metadata
+    speech = {"sample_rate": 100, "hop_length": 5, "max_seconds": 0.5}
+    return files, base | {"speech": speech} | metadata
 
 
 def ids_of(text):

@@ -8,8 +8,8 @@ import pytest
 from chromium import open_blank
 from documents import blocks
 
-from keras_transformer.export import export_litert
-from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+import keras_transformer
+from keras_transformer.export import export_litert, export_onnx
 from keras_transformer.models import SpeechTransformer, SpeechTransformerConfig
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
@@ -73,6 +73,14 @@ def file(recognizer, site):
     return path
 
 
+@pytest.fixture(scope="module")
+def onnx_file(recognizer, site):
+    pytest.importorskip("onnxruntime")
+    path = site / "speech.onnx"
+    export_onnx(recognizer, path, [wav(sound) for sound in SOUNDS])
+    return path
+
+
 @pytest.fixture
 def page(browser, file):
     assert browser.open("?model=speech.tflite", "speech.html") == "Ready."
@@ -95,11 +103,14 @@ def transcribe(page, content, name="a.wav"):
 
 
 @slow
-def test_files_have_the_transcripts_of_the_run(page, file, recognizer):
+@pytest.mark.parametrize("name", ["file", "onnx_file"])
+def test_files_have_the_transcripts_of_the_run(browser, name, request, recognizer):
+    file, page = request.getfixturevalue(name), browser
+    assert page.open(f"?model={file.name}", "speech.html") == "Ready."
     expected = recognizer.transcribe([wav(sound) for sound in SOUNDS])
     texts = [result.text for result in expected]
     assert len({*texts}) > 1 and all(texts), "or the test could not fail"
-    results = LiteRTSinglePass(file).answer_batch([wav(sound) for sound in SOUNDS])
+    results = keras_transformer.open(file).answer_batch([wav(sound) for sound in SOUNDS])
     assert [result.text for result in results] == texts
     assert [result.complete for result in results] == [result.complete for result in expected]
     for sound, result in zip(SOUNDS, expected, strict=True):

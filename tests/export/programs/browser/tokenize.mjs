@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}`).href);
 const { readArchive } = await load("archive.js");
 const { Classifier } = await load("classify.js");
+const { signaturesOf } = await load("litert.js");
 const { SentencePiece } = await load("sentencepiece.js");
 const { Transcriber } = await load("transcribe.js");
 const { Translator } = await load("translate.js");
@@ -20,7 +21,8 @@ const commands = {
   },
   truncated({ model, sentences, metadata }) {
     const source = new Vocabulary(readFileSync(model));
-    const translator = new Translator(null, null, metadata, { source, target: source });
+    const file = signaturesOf(null, null, metadata);
+    const translator = new Translator({ ...file, metadata, vocabularies: { source } });
     return sentences.map((sentence) => {
       const { tokens, truncated, empty } = translator.encode(sentence);
       return [tokens.map(({ id }) => id), truncated, empty];
@@ -52,7 +54,8 @@ const commands = {
         return { probabilities: new Tensor(Float32Array.from(rows.flat())) };
       },
     };
-    const classifier = new Classifier({ litert: { Tensor }, model, metadata, vocabularies });
+    const file = signaturesOf({ Tensor }, model, metadata);
+    const classifier = new Classifier({ ...file, metadata, vocabularies });
     const answers = [];
     for (const text of texts) answers.push(await classifier[method](text));
     return { answers, sources };
@@ -73,7 +76,8 @@ const commands = {
         return Object.fromEntries(Object.entries(outputs).map(([key, x]) => [key, new Tensor(x)]));
       },
     };
-    const transcriber = new Transcriber({ litert: { Tensor }, model, metadata, vocabularies });
+    const file = signaturesOf({ Tensor }, model, metadata);
+    const transcriber = new Transcriber({ ...file, metadata, vocabularies });
     const texts = [];
     for (const [count, choices] of calls) {
       const samples = new Float32Array(count).fill(0.5);

@@ -1,0 +1,69 @@
+/** .onnx files of `keras-transformer export onnx`, run by ONNX Runtime Web. See `model.js`. */
+
+import { last, readMessage, text } from "./protobuf.js";
+
+const FOLDER = new URL("node_modules/onnxruntime-web/dist/", import.meta.url);
+const SCRIPT = "ort.wasm.bundle.min.mjs", WASM = "ort-wasm-simd-threaded.wasm";
+const METADATA_PROPS = 14, KEY = 1, VALUE = 2; // fields of ModelProto and StringStringEntryProto
+const IR_VERSION = 8; // first byte of a ModelProto: the tag of `ir_version`
+const TEXT = "metadata.json"; // all other members are in Base64
+const LARGEST = 32; // rows of a batch, so that their memory stays small
+const TYPES = { Int32Array: "int32", Float32Array: "float32" };
+
+export const runtime = {
+  title: "ONNX Runtime Web",
+  suffix: ".onnx",
+  command: "keras-transformer export onnx",
+  format: 1,
+  recognizes,
+  unpack,
+  start,
+  open,
+};
+
+function recognizes(bytes) {
+  return bytes[0] === IR_VERSION;
+}
+
+/** Returns the module `onnxruntime-web`, which loads its WebAssembly when it opens a file. */
+async function start() {
+  const ort = await import(new URL(SCRIPT, FOLDER).href);
+  ort.env.logLevel = "error";
+  // The server has the package in a folder of its own. More threads would need SharedArrayBuffer.
+  Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: { wasm: new URL(WASM, FOLDER).href } });
+  return ort;
+}
+
+/** Returns the members that a model holds in its `metadata_props`: bytes by name. */
+function unpack(bytes) {
+  if (!recognizes(bytes)) return {};
+  const entries = (readMessage(bytes)[METADATA_PROPS] ?? []).map((entry) => {
+    const fields = readMessage(entry);
+    const name = text(last(fields, KEY)), value = last(fields, VALUE);
+    return [name, name === TEXT ? value : fromBase64(text(value))];
+  });
+  return Object.fromEntries(entries);
+}
+
+const fromBase64 = (value) => Uint8Array.from(atob(value), (letter) => letter.charCodeAt(0));
+
+/** Opens a model whose graph takes any number of rows of any length. */
+async function open(ort, bytes, metadata) {
+  const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
+  const { search } = metadata; // only of a model that generates text
+  return {
+    generates: search !== undefined,
+    beam: search?.search === "beam" ? search : null,
+    shapeFor: (count, length) => ({
+      batch_size: Math.min(count, LARGEST), source_length: length,
+    }),
+    run: (shape, inputs) => run(ort, session, inputs),
+  };
+}
+
+async function run(ort, session, inputs) {
+  const tensors = Object.entries(inputs).map(([name, [array, dimensions]]) =>
+    [name, new ort.Tensor(TYPES[array.constructor.name], array, dimensions)]);
+  const outputs = await session.run(Object.fromEntries(tensors));
+  return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data]));
+}
