@@ -1,18 +1,18 @@
 """Time of `.tflite` files with loops and without: the search in the file, or repeated by a program.
 
-    head -100 SENTENCES | python benchmarks/unrolled.py LOOPS.tflite UNROLLED.tflite
+    python benchmarks/unrolled.py LOOPS.tflite UNROLLED.tflite SENTENCES
 
 Both files hold one model, exported by `keras-transformer export litert`, the second one with
-`--unrolled`. Their searches run one sentence at a time on one thread, in turn for each sentence, so
-that other programs on the machine disturb both alike. Tokenization is not timed. The tokens of both
-must be equal, and their scores must differ by at most 1e-4, otherwise no time is shown. No
-accelerator is used: the figures show what calls and copies of the state cost on a processor.
+`--unrolled`. Their searches translate the first lines of a file, one sentence at a time on one
+thread, in turn for each sentence, so that other programs on the machine disturb both alike.
+Tokenization is not timed. The tokens of both must be equal, and their scores must differ by at most
+1e-4, otherwise no time is shown. No accelerator is used: the figures show what calls and copies of
+the state cost on a processor.
 """
 
 import collections
 import json
 import pathlib
-import sys
 import time
 
 import click
@@ -26,14 +26,20 @@ TOLERANCE = 1e-4  # of scores
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 
 
+# fmt: off
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("loops", type=FILE)
 @click.argument("unrolled", type=FILE)
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+@click.argument("sentences", type=FILE)
+@click.option("--count", type=click.IntRange(1), default=100, show_default=True,
+              help="Number of sentences.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True,
+              help="Number of times that all are translated.")
 @RESULTS
-def main(loops, unrolled, repeats, output):
-    """Compare two files that translate the sentences on the standard input."""
-    sentences = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+# fmt: on
+def main(loops, unrolled, sentences, count, repeats, output):
+    """Compare LOOPS and UNROLLED, which translate the first lines of the file SENTENCES."""
+    sentences = sentences.read_text("utf-8").split("\n")[:count]
     files = {"loops": loops, "unrolled": unrolled}
     try:
         results = measure(files, sentences, repeats)

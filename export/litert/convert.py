@@ -54,7 +54,9 @@ def convert(pipeline, signatures, quantize, searches, ranges=None, strings: Any 
         if strings is not None:
             yield from strings.functions(searches.find_of(pipeline), within)
 
-    kernels_of = functools.partial(search_kernels, pipeline.model, quantize, ranges, grows)
+    kernels_of = functools.partial(
+        search_kernels, pipeline.model, quantize, ranges, grows, write=searches.write
+    )
     custom = TEXT if strings else ""
     content = convert_copy(pipeline, quantize, kernels_of, functions_of, custom)
     if quantize == "int8_static":
@@ -79,7 +81,9 @@ def finish(content, quantize) -> bytes:
     return bytes(store_once(content) if quantize in ROWS else content)
 
 
-def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) -> Kernels:
+def search_kernels(
+    model, quantize, ranges, grows, code_of=lambda path: None, write=kernels.write
+) -> Kernels:
     """Returns the `Kernels` of a model that a search calls.
 
     Args:
@@ -87,11 +91,12 @@ def search_kernels(model, quantize, ranges, grows, code_of=lambda path: None) ->
         quantize, ranges: See `convert`.
         grows: Whether the cache grows in stages.
         code_of: See `Int8Rows`.
+        write: See `Kernels`.
     """
     chosen = {
         "positions": kernels.Positions(),
         "log_sum_exp": kernels.log_sum_exp,
-        "write": kernels.write,
+        "write": write,
         "cache_stages": STAGES,
     }
     if quantize in ROWS:

@@ -10,8 +10,10 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy, SearchOptions, Unrolled
 from keras_transformer.decoding.unrolled import STATE
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.unrolled import UnrolledSearch, names_of
+from keras_transformer.layers.kernels import write
 from keras_transformer.tensors import Tensor
 
 # Cache sizes to grow through, by whether there are more than `MANY` hypotheses. Every stage makes a
@@ -29,7 +31,12 @@ class LoopSearches:
     Args:
         beam: The `Beam` of the signatures with a beam. `None`: default settings.
         grows: Whether the cache grows in stages.
+
+    Attributes:
+        write: Function that writes into a cache: see `Kernels`.
     """
+
+    write = staticmethod(kernels.write)
 
     def __init__(self, beam: Beam | None = None, grows: bool = True):
         self._beam, self._grows = beam or Beam(), grows
@@ -63,9 +70,17 @@ class LoopSearches:
 class UnrolledSearches:
     """Searches whose loops are in the program that runs the file: two functions for each signature.
 
+    A cache is written by a select. By its source, LiteRT's delegate for GPUs runs no update of a
+    slice, which would divide the graph of a step at each layer.
+
     Args:
         beam: See `LoopSearches`.
+
+    Attributes:
+        write: See `LoopSearches`.
     """
+
+    write = staticmethod(write)
 
     def __init__(self, beam: Beam | None = None):
         self._beam = beam or Beam()

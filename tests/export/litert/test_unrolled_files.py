@@ -1,6 +1,7 @@
 """Files with `unrolled`: functions without loops, whose step a program repeats."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import tensorflow as tf
 from documents import blocks
 from litert_files import functions_of
 from pipelines import classifier
-from support import randomise, small_config, small_fields
+from support import randomise, run_benchmark, small_config, small_fields
 
 import keras_transformer
 from keras_transformer import Beam, LanguageModel, Transformer, Translator
@@ -198,3 +199,12 @@ def test_every_number_format(quantize, light, calibration, tmp_path):
     require_no_loops(files[-1])
     looped, stepped = (keras_transformer.open(path).answer(FEW) for path in files)
     assert [one.text for one in stepped] == [one.text for one in looped]
+    if quantize == "float16":
+        require_equal_by_the_benchmark(files, tmp_path / "sentences.txt")
+
+
+def require_equal_by_the_benchmark(files, sentences):
+    sentences.write_text("\n".join(FEW), "utf-8")
+    done = run_benchmark("unrolled.py", *files, sentences, "--count", "3", "--repeats", "2")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\| unrolled \| 0\.\d\d \| [\d.]+ \|\n3 sentences of ", done.stdout)
