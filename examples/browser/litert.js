@@ -78,7 +78,7 @@ export function signaturesOf(litert, model, { signatures, beam }) {
     generates: signatures.some(({ target_length: length }) => length > 1),
     beam: greedy.length > 0 ? null : beam,
     shapeFor: (count, length) => choose(chosen, count, length),
-    run: ({ name }, inputs) => run(litert, model, name, inputs),
+    run: (shape, inputs) => (shape.unrolled ? repeat : run)(litert, model, shape, inputs),
   };
 }
 
@@ -91,20 +91,57 @@ function choose(signatures, count, length) {
   return fitting.find((signature) => signature.batch_size === most);
 }
 
-async function run(litert, model, name, given) {
-  const inputs = {};
+/** Returns the outputs of a signature for inputs `[array, dimensions]` by name. */
+async function run(litert, model, { name }, given) {
+  const inputs = tensorsOf(litert, given);
   let outputs = {};
   try {
-    for (const [key, [array, shape]] of Object.entries(given)) {
-      inputs[key] = new litert.Tensor(array, shape);
-    }
     outputs = await model.run(name, inputs);
-    const arrays = Object.entries(outputs).map(([name, tensor]) => [name, tensor.toTypedArray()]);
-    return Object.fromEntries(arrays);
+    return arraysOf(outputs);
   } finally {
-    // Tensors are in WebAssembly's memory, which is not garbage-collected.
-    for (const tensors of [inputs, outputs]) {
-      for (const tensor of Object.values(tensors)) tensor.delete();
+    free(inputs, outputs);
+  }
+}
+
+/**
+ * Returns the outputs of a search whose loop is here: `encode` returns a state, and `step`, which
+ * takes the state and returns what changes of it, is repeated. The state stays with the runtime.
+ */
+async function repeat(litert, model, { unrolled }, given) {
+  const inputs = tensorsOf(litert, given);
+  let state = {};
+  let outputs = {};
+  try {
+    state = await model.run(unrolled.encode, inputs);
+    for (;;) {
+      outputs = await model.run(unrolled.step, { ...inputs, ...state });
+      if (outputs.running.toTypedArray()[0] === 0) return arraysOf(outputs);
+      for (const { name, changes } of unrolled.state) {
+        if (changes) [state[name], outputs[name]] = [outputs[name], state[name]];
+      }
+      free(outputs);
+      outputs = {};
     }
+  } finally {
+    free(inputs, state, outputs);
+  }
+}
+
+function tensorsOf(litert, given) {
+  const tensors = {};
+  for (const [name, [array, shape]] of Object.entries(given)) {
+    tensors[name] = new litert.Tensor(array, shape);
+  }
+  return tensors;
+}
+
+const arraysOf = (tensors) => Object.fromEntries(
+  Object.entries(tensors).map(([name, tensor]) => [name, tensor.toTypedArray()]),
+);
+
+/** Tensors are in WebAssembly's memory, which is not garbage-collected. */
+function free(...groups) {
+  for (const tensors of groups) {
+    for (const tensor of Object.values(tensors)) tensor.delete();
   }
 }

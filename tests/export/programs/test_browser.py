@@ -118,11 +118,13 @@ def test_the_page_runs_int8_as_onnx_runtime_does(browser, site, translator, sent
 
 
 @pytest.mark.slow
-def test_many_sentences_are_translated_in_batches(browser, site, translator, sentences):
+@pytest.mark.parametrize("unrolled", [False, True], ids=["loops", "unrolled"])
+def test_many_sentences_are_translated_in_batches(browser, site, translator, sentences, unrolled):
     """Sentences that do not fill a batch are translated by the signatures of one sentence."""
     sentences = sentences[1:]
     path = site / "batched.tflite"
-    export_litert(translator, path, sentences, LiteRTOptions(lengths=[16, 20], batch_sizes=[1, 4]))
+    options = LiteRTOptions(lengths=[16, 20], batch_sizes=[1, 4], unrolled=unrolled)
+    export_litert(translator, path, sentences, options)
     expected = LiteRTTranslator(path).answer_batch(sentences)
     shown, sizes = translated(browser, site, "batched.tflite", sentences)
     check_translations(shown, expected)
