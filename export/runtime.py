@@ -137,7 +137,17 @@ class OpenGenerator(TextAnswering):
 
     def _align(self, sentences):
         """Returns the `Alignment`s of a batch."""
-        raise NotImplementedError
+        read = self._generate(sentences)
+        found, results = read["found"], to_best(read, self.result)
+        columns = read["source"].to_list(), found.tokens[:, 0], found.alignment, results
+        rows = zip(*columns, strict=True)
+        return [self._alignment(*row) for row in rows]
+
+    def _alignment(self, source, target, weights, translation):
+        target = target[: np.count_nonzero(target != self.tokenizers.target.pad_id)]
+        target = target if translation.text or translation.score else target[:0]
+        pieces = self.tokenizers.source.pieces(source), self.tokenizers.target.pieces(target)
+        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
 
     def find(self, sources: list[list[int]], n: int = 1) -> Decoded:
         """Runs the search on lists of token ids.

@@ -8,10 +8,14 @@ import tensorflow as tf
 from keras_transformer.export.contents import Contents
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.onnx.convert import convert_function
+from keras_transformer.export.onnx.float16 import in_float16
+from keras_transformer.export.onnx.int4 import in_int4
 from keras_transformer.export.onnx.int8 import in_int8
 from keras_transformer.export.onnx.model import OnnxModel, load_onnx
 from keras_transformer.export.onnx.packed import FORMAT
 from keras_transformer.export.runtime import reason
+
+QUANTIZED = {"float16": in_float16, "int8": in_int8, "int4": in_int4}  # functions of a model
 
 
 class GraphContents(Contents):
@@ -41,8 +45,8 @@ class GraphContents(Contents):
         self.progress("converting")
         function = tf.function(self.function(), autograph=False)
         model = convert_function(function.get_concrete_function(**self.specs()))
-        if self.quantize == "int8":
-            model = in_int8(model)
+        if self.quantize in QUANTIZED:
+            model = QUANTIZED[self.quantize](model)
         try:
             load_onnx().checker.check_model(model, full_check=True)
         except Exception as error:  # its classes of errors have no common base
@@ -50,8 +54,10 @@ class GraphContents(Contents):
         return model
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
-        (opset,) = (one.version for one in content.opset_import if not one.domain)
-        return {"format": FORMAT, **super().metadata(content), "opset": opset}
+        versions = {one.domain: one.version for one in content.opset_import}
+        opset = {"opset": versions.pop("")}
+        others = {"other_operators": versions} if versions else {}
+        return {"format": FORMAT, **super().metadata(content), **opset, **others}
 
     def open(self, draft) -> None:
         """Answers a sample with the finished file, as a user does."""

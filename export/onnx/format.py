@@ -17,6 +17,8 @@ class OnnxOptions(options.FileOptions):
         quantize: Storage of the weights and arithmetic of the products. `"none"`: float32.
             `"int8"`: weights of a quarter of the size and products of integers; activations are
             rounded for each product when it is computed, with one scale for the whole batch.
+            `"float16"`: weights of half the size, which the runtime casts to float32. `"int4"`:
+            weights in 4 bits with a scale for each block of 32, and products of integers.
         max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
             `Agreement` or `AnswerAgreement`.
         search: The search of the file: a `Greedy`; a `Beam` with the `normalization` `"gnmt"` or
@@ -24,6 +26,11 @@ class OnnxOptions(options.FileOptions):
             are fixed in the graph. Its other settings, and all of a `Sample`, are used by the check
             and are defaults when the file is opened. `None`: the pipeline's own `search`.
         n_best: Number of hypotheses that a `Beam` returns. `None`: 1.
+        alignment: Layer and head of the decoder whose attention the search returns, a pair of
+            integers; a head of `None` is the mean of the layer's heads. The additional output is
+            `alignment`, float32 `[B, max_length, S]` or with a beam `[B, n_best, max_length, S]`,
+            the attention of each output token to the source tokens. `None`: there is no such
+            output.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
         target_language: Code of the target language.
@@ -32,10 +39,15 @@ class OnnxOptions(options.FileOptions):
         ValueError: If an option is out of range, or a limit of quality is given without `quantize`.
     """
 
-    quantize: str = options.stored_as("int8")
+    quantize: str = options.stored_as("float16", "int8", "int4")
     search: Any = options.search()
     n_best: int | None = options.n_best(
         "With --beam: number of outputs that beam search returns.", "1", options.BEAM
+    )
+    alignment: tuple[int, int | None] | None = options.alignment(
+        "Let the search also return attention weights: the mean over the heads of the decoder's "
+        "last layer.",
+        options.CONTENTS,
     )
 
 
@@ -58,6 +70,6 @@ FORMAT = Format(
     ),
     opened_with=(
         *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output", "sample"),
-        *("source_language", "target_language"),
+        *("source_language", "target_language", "alignments"),
     ),
 )

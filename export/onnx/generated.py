@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Greedy, Sample
+from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, as_dict
 from keras_transformer.export.agreement import Agreement
@@ -51,6 +52,7 @@ class OnnxGeneration(GraphContents):
         self._search = search = pipeline.search if options.search is None else options.search
         check_search(search, Greedy, Beam, Sample)
         self._n_best = options.n_best or 1
+        check_alignment(options.alignment, pipeline.model.config)
         if isinstance(search, Beam):
             FORMAT.beams.check(search)
             pipeline.check(search, self._n_best)
@@ -63,7 +65,8 @@ class OnnxGeneration(GraphContents):
 
     def _find(self, pipeline, source, **settings):
         """Returns the `Found` of the search, without the axis M unless it is a beam."""
-        options, search = pipeline.options(n_best=self._n_best), self._search
+        search, alignment = self._search, self._options.alignment
+        options = pipeline.options(n_best=self._n_best, alignment=alignment)
         if isinstance(search, Beam):
             search = dataclasses.replace(search, extra_length=None, **settings)
             return search(pipeline.searched, source, options)

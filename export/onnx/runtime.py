@@ -22,6 +22,8 @@ from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.strings import map_numbered
 
+ALIGNMENT = "alignment"  # an output
+
 
 class OnnxTranslator(OpenFile, OpenGenerator):
     """A loaded .onnx file of a model that generates text.
@@ -91,6 +93,17 @@ class OnnxTranslator(OpenFile, OpenGenerator):
     def sample_with(self, **settings: Any) -> Sample:  # noqa: D102
         held = self._held if isinstance(self._held, Sample) else Sample()
         return dataclasses.replace(held, **settings)
+
+    @property
+    def aligns(self) -> bool:  # noqa: D102
+        return ALIGNMENT in self._model.outputs
+
+    def _check_alignment(self):
+        if not self.aligns or self.has_languages:
+            raise ValueError(
+                "Alignments need a file for one pair of languages that was exported with "
+                "--alignment."
+            )
 
     @property
     def max_outputs(self) -> int:
@@ -164,7 +177,11 @@ class OnnxTranslator(OpenFile, OpenGenerator):
             inputs |= values_of(self.search, range(len(sources)) if numbers is None else numbers)
         outputs = self._model.run(**inputs)
         tokens = outputs["tokens"].reshape(*shape, -1)
-        return Decoded(tokens, outputs["score"].reshape(shape), outputs[COMPLETE].reshape(shape))
+        scores, complete = (outputs[name].reshape(shape) for name in ("score", COMPLETE))
+        if not self.aligns:
+            return Decoded(tokens, scores, complete)
+        weights = outputs[ALIGNMENT].reshape(*tokens.shape, -1)  # [B, M, L, S]
+        return Decoded(tokens, scores, complete, list(weights[:, 0]))
 
     def _check_lengths(self, sources):
         """Refuses a source that is too long; it is not truncated: it would lose its `eos_id`."""

@@ -158,6 +158,8 @@ def test_a_search_that_the_file_does_not_have_is_refused(greedy_file, beam_file)
 
 def test_ids_that_are_not_a_source_are_refused(greedy_file):
     loaded = keras_transformer.open(greedy_file[0])
+    with pytest.raises(ValueError, match="one pair of languages that was exported with --alignme"):
+        loaded.align(["in 3 weeks"])
     with pytest.raises(ValueError, match=r"`sources\[1\]` does not end in eos_id"):
         loaded.decode([[7, 3], [7]])
     with pytest.raises(ValueError, match=r"`sources\[0\]` has 21 tokens .* takes at most 20"):

@@ -1,0 +1,136 @@
+"""Weights in 4 bits and in float16, in products, look-ups and loops."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from onnx_functions import call, converted
+from pipelines import LINES, translator
+
+import keras_transformer
+from keras_transformer.export import ExportError, OnnxOptions, export_onnx
+from keras_transformer.export.onnx.float16 import in_float16
+from keras_transformer.export.onnx.int4 import codes_and_scales, in_int4
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+
+BLOCK, V, K = 32, 37, 96
+RNG = np.random.default_rng(5)
+TABLE = RNG.normal(size=(V, K)).astype("float32")
+TABLE[3, :BLOCK], TABLE[4] = 0, 100 * TABLE[4]
+PLACES = np.array([0, 3, 4, V - 1], "int32")
+X = RNG.normal(size=(4, K)).astype("float32")
+
+
+def decoded(codes, scales):
+    """A matrix in 4 bits as numbers, one at a time."""
+    numbers = np.zeros([*codes.shape[:2], BLOCK])
+    for row, block, place in np.ndindex(numbers.shape):
+        byte = int(codes[row, block, place // 2])
+        code = byte >> 4 if place % 2 else byte & 15
+        numbers[row, block, place] = (code - 8) * float(scales[row, block])
+    return numbers.reshape(len(codes), -1)
+
+
+def test_a_block_has_the_best_of_several_scales():
+    """The error is at most half a step of the scale with which the largest number is -8."""
+    for width in (K, K - 1):  # whole blocks, and an incomplete one
+        numbers = decoded(*codes_and_scales(TABLE[:, :width]))
+        assert not numbers[3, :BLOCK].any() and not numbers[:, width:].any()
+        blocks = np.pad(TABLE[:, :width], ((0, 0), (0, K - width))).reshape(V, -1, BLOCK)
+        errors = np.square(numbers.reshape(blocks.shape) - blocks).sum(-1)
+        peaks = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)
+        plain = np.clip(np.rint(-8 * blocks / np.where(peaks, peaks, 1)), -8, 7) * peaks / -8
+        wanted = np.square(plain - blocks).sum(-1)
+        assert (errors <= 1.0001 * wanted).all() and errors.sum() < 0.95 * wanted.sum()
+
+
+def rounding(numbers):
+    """The largest errors of numbers that are rounded to 8 bits in blocks."""
+    result = np.zeros(numbers.shape)
+    for begin in range(0, numbers.shape[1], BLOCK):
+        block = np.abs(numbers[:, begin : begin + BLOCK])
+        result[:, begin : begin + BLOCK] = block.max(1, keepdims=True) / 127 / 2
+    return result
+
+
+def in_a_loop(step):
+    """A function that computes a step in the last of two iterations of a loop."""
+
+    def function(x):
+        beginning = 0, tf.zeros_like(step(x))
+        return tf.while_loop(
+            lambda index, _: index < 2, lambda index, _: (index + 1, step(x)), beginning
+        )[1]
+
+    return function
+
+
+def tied(places):
+    """A look-up and a product with one table, as of tied embeddings."""
+    table = tf.constant(TABLE)
+    return tf.matmul(tf.gather(table, places), table, transpose_b=True)
+
+
+STEPS = {
+    "look-up": (lambda places: tf.gather(tf.constant(TABLE), places), PLACES),
+    "product": (lambda x: tf.matmul(x, tf.constant(TABLE.T)), X),
+    "incomplete block": (lambda x: tf.matmul(x[:, : K - 1], tf.constant(TABLE[:, 1:].T)), X),
+    "transposed": (lambda x: tf.matmul(x, tf.constant(TABLE), transpose_b=True), X),
+    "tied": (tied, PLACES),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_products_and_look_ups_use_the_rounded_weights(name):
+    """In and outside of a loop; the other factor of a product has 8 bits."""
+    step, inputs = STEPS[name]
+    width = K - 1 if name == "incomplete block" else K
+    table = TABLE[:, 1:] if width < K else TABLE
+    rounded = decoded(*codes_and_scales(table))[:, :width]
+    factor = rounded[PLACES] if name in ("look-up", "tied") else X[:, :width]
+    expected, bound = factor, 1e-5 * np.abs(factor)
+    if name != "look-up":
+        expected, bound = factor @ rounded.T, rounding(factor) @ np.abs(rounded).T
+    for function in (step, in_a_loop(step)):
+        model = in_int4(converted(function, [inputs]))
+        onnx.checker.check_model(model)
+        kinds = {weight.data_type for weight in model.graph.initializer if len(weight.dims) > 2}
+        assert kinds == {onnx.TensorProto.UINT8}
+        size = sum(len(weight.SerializeToString()) for weight in model.graph.initializer)
+        assert size < 4 * TABLE.size * 0.2 + 1000  # a tied table is stored once
+        found = call(function, [inputs], model)
+        assert (np.abs(found - expected) <= 1.01 * bound).all()
+
+
+def test_weights_in_float16_are_cast_when_a_file_is_loaded():
+    """Numbers beyond the range of float16 stay in float32, and so do small constants."""
+    large = TABLE * np.float32(1e6)
+    model = in_float16(converted(lambda x: tf.matmul(x, tf.constant(TABLE.T)), [X]))
+    (weight,) = model.graph.initializer
+    assert weight.data_type == onnx.TensorProto.FLOAT16
+    onnx.checker.check_model(model, full_check=True)
+    found = call(None, [X], model)
+    half = TABLE.astype(np.float16).astype(np.float32)
+    np.testing.assert_allclose(found, X @ half.T, rtol=1e-5, atol=1e-3)
+    model = in_float16(converted(in_a_loop(STEPS["tied"][0]), [PLACES]))
+    np.testing.assert_allclose(call(None, [PLACES], model), half[PLACES] @ half.T, rtol=1e-3)
+    model = in_float16(converted(lambda x: tf.matmul(x, tf.constant(large.T)), [X]))
+    assert {weight.data_type for weight in model.graph.initializer} == {onnx.TensorProto.FLOAT}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", ["float16", "int4"])
+def test_a_file_states_its_operators_and_keeps_its_limits(quantize, tmp_path):
+    path = tmp_path / "x.onnx"
+    report = export_onnx(translator(), path, LINES, OnnxOptions(quantize))
+    others = {"int4": {"com.microsoft": 1}}.get(quantize)
+    loaded = keras_transformer.open(path)
+    assert loaded.metadata.get("other_operators") == others
+    assert loaded.metadata["quantize"] == report["quantize"] == quantize
+    assert 0 < report["score_error"] < 0.1
+    message = "nats per token, but at most 1e-07 is allowed"
+    with pytest.raises(ExportError, match=message):
+        options = OnnxOptions(quantize, max_score_loss=1e-7)
+        export_onnx(translator(), tmp_path / "y.onnx", LINES, options)
+    assert not (tmp_path / "y.onnx").exists()
