@@ -2,11 +2,15 @@
 
 import base64
 import contextlib
+import functools
+import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import threading
 import time
 
 import pytest
@@ -39,6 +43,45 @@ def chromium(profile):
     yield process
     process.stdin.close()
     process.wait(60)
+
+
+README = PAGE / "README.md"
+POLICY = "; ".join(re.findall(r"`((?:script|worker)-src [^`]+)`", README.read_text("utf-8")))
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server that restricts the page as its README says, and logs nothing."""
+
+    def end_headers(self):
+        self.send_header("Content-Security-Policy", POLICY)
+        super().end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def copy_page(folder):
+    """Copies the page as it would be served, without a model, or skips the test."""
+    modules = PAGE / "node_modules"
+    if not modules.exists():
+        missing(f"{modules} is missing: run `npm install` in examples/browser to test the page")
+    for path in PAGE.iterdir():
+        if path.suffix in {".html", ".css", ".js"}:
+            shutil.copy(path, folder)
+    (folder / "node_modules").symlink_to(modules)
+    return folder
+
+
+@contextlib.contextmanager
+def served(site, profile):
+    """Serves a folder to Chromium for a `with` block and yields the `Browser`."""
+    handler = functools.partial(Quiet, directory=site)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with chromium(profile) as process:
+        yield Browser(process, f"http://127.0.0.1:{server.server_port}")
+    server.shutdown()
+    server.server_close()
 
 
 class Browser:

@@ -73,10 +73,11 @@ export function signaturesOf(litert, model, { signatures, beam }) {
   if (!chosen.some((signature) => signature.batch_size === 1)) {
     throw new Error("The file has no signature for a single input: export it with batch size 1.");
   }
+  // Only models that answer in one pass have outputs of length 1.
+  const generates = signatures.some(({ target_length: length }) => length > 1);
+  const search = greedy.length > 0 ? { search: "greedy" } : { ...beam, search: "beam" };
   return {
-    // Only models that answer in one pass have outputs of length 1.
-    generates: signatures.some(({ target_length: length }) => length > 1),
-    beam: greedy.length > 0 ? null : beam,
+    search: generates ? search : null,
     shapeFor: (count, length) => choose(chosen, count, length),
     run: (shape, inputs) => (shape.unrolled ? repeat : run)(litert, model, shape, inputs),
   };

@@ -9,8 +9,8 @@
  *   or a promise of them; a `RangeError` if the file is damaged;
  * - `start()`: a promise of its package, which is imported only if such a file is opened;
  * - `open(library, bytes, metadata)`: a promise of the model in a file, an object with
- *   - `generates`: true if the model generates text, one token after another;
- *   - `beam`: the settings of its beam, or null if its search is greedy;
+ *   - `search`: the search of a model that generates text, its kind under `search` with its
+ *     settings (see `search.js`); null if the model answers in one pass;
  *   - `shapeFor(count, length)`: the shape of a batch for at most `count` inputs, of which the
  *     longest has `length`: an object with `batch_size` and `source_length`;
  *   - `run(shape, inputs)`: a promise of the outputs, typed arrays by name, for inputs

@@ -50,10 +50,8 @@ const fromBase64 = (value) => Uint8Array.from(atob(value), (letter) => letter.ch
 /** Opens a model whose graph takes any number of rows of any length. */
 async function open(ort, bytes, metadata) {
   const session = await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"] });
-  const { search } = metadata; // only of a model that generates text
   return {
-    generates: search !== undefined,
-    beam: search?.search === "beam" ? search : null,
+    search: metadata.search ?? null,
     shapeFor: (count, length) => ({
       batch_size: Math.min(count, LARGEST), source_length: length,
     }),

@@ -1,10 +1,11 @@
 /**
  * Translator that runs a file of `keras-transformer export`.
  *
- * Its search is greedy, or the beam of a file that has only a beam.
+ * Its search is that of the file; greedy if a file also has a beam.
  */
 
 import { loadModel } from "./model.js";
+import { searchInputs } from "./search.js";
 import { encodeText, framed, runRows } from "./text.js";
 
 const WARMING = 2000; // maximum time of the warm-up, in milliseconds
@@ -28,7 +29,7 @@ export class Translator {
     this.metadata = file.metadata;
     this.source = file.vocabularies.source;
     this.target = file.vocabularies.target;
-    if (!file.generates) {
+    if (file.search === null) {
       const { task } = this.metadata, hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
       throw new Error(`This page cannot use a model for ${task}${hint}.`);
     }
@@ -56,7 +57,8 @@ export class Translator {
     while (waiting.length > 0) {
       const shape = this.file.shapeFor(waiting.length, length(waiting[0]));
       const numbers = waiting.splice(0, shape.batch_size);
-      const outputs = await this.run(shape, numbers.map((number) => encoded[number].tokens));
+      const rows = numbers.map((number) => encoded[number].tokens);
+      const outputs = await this.run(shape, rows, numbers);
       numbers.forEach((number, row) => {
         translations[number] = this.read(encoded[number], shape, outputs, row);
       });
@@ -122,22 +124,15 @@ export class Translator {
     return framed(this.source, ids.map((id) => ({ id })), length, special).tokens;
   }
 
-  /** Returns the outputs for rows of tokens by name, as typed arrays. */
-  async run(shape, rows) {
+  /**
+   * Returns the outputs for rows of tokens by name, as typed arrays.
+   *
+   * @param {object} shape A shape of the file, with as many rows.
+   * @param {object[][]} rows The tokens of each row.
+   * @param {number[]=} numbers The number of each row, on which its sample depends.
+   */
+  async run(shape, rows, numbers = [...rows.keys()]) {
     const ids = rows.map((tokens) => tokens.map(({ id }) => id));
-    return runRows(this.file, shape, ids, controlsOf(this.file, ids));
+    return runRows(this.file, shape, ids, searchInputs(this.file, ids, numbers));
   }
-}
-
-/** Returns the inputs of a beam besides the source: the longest output of a row, and a penalty. */
-function controlsOf({ beam, metadata: { max_length: longest } }, rows) {
-  if (beam === null) return {};
-  const limits = rows.map(({ length }) => {
-    const wanted = Math.min(beam.max_length ?? longest, length + (beam.extra_length ?? longest));
-    return Math.min(Math.max(wanted, beam.min_length), longest);
-  });
-  return {
-    max_length: [Int32Array.from(limits), [limits.length]],
-    length_penalty: [Float32Array.of(beam.length_penalty), [1]],
-  };
 }

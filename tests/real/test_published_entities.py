@@ -8,6 +8,7 @@ import onnx_file
 import pytest
 import safetensors.numpy
 from bert_oracle import Bert
+from chromium import copy_page, open_blank, served
 from forms import FORMS, Forms, command
 from packages import RAMPART
 
@@ -72,6 +73,29 @@ def test_labels_of_words_are_those_of_the_checkpoint(form, checkpoint, forms):
         assert [r for r, s in zip(received, sure, strict=True) if s] == [
             e for e, s in zip(expected, sure, strict=True) if s
         ]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Chromium, with the files of `examples/browser`."""
+    site = copy_page(tmp_path_factory.mktemp("site"))
+    with served(site, tmp_path_factory.mktemp("profile")) as browser:
+        open_blank(browser, site)
+        yield browser, site
+
+
+@pytest.mark.parametrize("form", ["litert", "onnx"])
+def test_the_page_labels_words_as_the_file_in_python(form, forms, browser):
+    browser, site = browser
+    path = forms.path(form)
+    (site / path.name).symlink_to(path)
+    code = f"""import("./classify.js").then(async ({{ Classifier }}) => {{
+        const classifier = await Classifier.load("{path.name}"), answers = [];
+        for (const text of {json.dumps(LINES)}) answers.push(await classifier.label(text));
+        return answers.map(({{ words }}) => words.map(({{ label }}) => label));
+    }})"""
+    expected = [answer.split() for answer in forms.answers(form, LINES)]
+    assert browser.evaluate(code) == expected
 
 
 @pytest.mark.parametrize("form", ["run", "litert", "ctranslate2"])

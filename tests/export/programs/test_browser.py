@@ -14,6 +14,7 @@ from pipelines import SIZES, with_larger_weights
 
 import keras_transformer
 from keras_transformer import Beam
+from keras_transformer.decoding import Sample
 from keras_transformer.export import LiteRTOptions, OnnxOptions, export_litert, export_onnx
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.models import (
@@ -75,9 +76,9 @@ def translated(browser, site, address, sentences, method="translateAll"):
     code = f"""import("./translate.js").then(async ({{ Translator }}) => {{
         const translator = await Translator.load({json.dumps(address)});
         const run = translator.run, sizes = [];
-        translator.run = (shape, rows) => {{
-            sizes.push(rows.length);
-            return run.call(translator, shape, rows);
+        translator.run = (...given) => {{
+            sizes.push(given[1].length);
+            return run.apply(translator, given);
         }};
         const sentences = {json.dumps(sentences)}, alone = [];
         if ({json.dumps(method)} === "translateAll")
@@ -173,6 +174,18 @@ def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, 
         browser.translate(sentences[flags.index(flag)])
         note = browser.evaluate("document.getElementById('incomplete').checkVisibility()")
         assert note is not flag
+
+
+@pytest.mark.slow
+def test_samples_are_those_of_python(browser, site, light, sentences):
+    """The seed of a sentence has its index in the list, whatever its place in a batch."""
+    sentences = [text for text in sentences if len(text) < 25]
+    sample = Sample(temperature=3.0, top_p=0.95, seed=5, max_length=6)
+    export_onnx(light, site / "sample.onnx", sentences[:3], OnnxOptions(search=sample))
+    expected = keras_transformer.open(site / "sample.onnx").answer(sentences)
+    assert [one.text for one in expected] != light(sentences)
+    shown, _ = translated(browser, site, "sample.onnx", sentences)
+    check_translations(shown, expected)
 
 
 def letters():
