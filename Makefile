@@ -50,6 +50,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
 	PYTHONWARNINGS="ignore:Editable installation" $(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
+	-@$(VENV)/bin/python -m pip install --quiet --no-deps "litert-converter>=0.5"  # see docs/litert.md
 	@touch $@
 
 demo: $(READY)

@@ -73,7 +73,8 @@ class LiteRTAnswers(FixedContents):
             for signature in self.signatures:
                 yield signature.name, function.get_concrete_function(**self._specs(signature))
 
-        return finish(convert_copy(self.pipeline, quantize, kernels_of, functions_of), quantize)
+        content = convert_copy(self.converter, self.pipeline, quantize, kernels_of, functions_of)
+        return finish(content, quantize)
 
     def _specs(self, signature):
         length = None if self._codec.longest is None else signature.source_length

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_transformer.export.contents import Contents
+from keras_transformer.export.litert.converters import converter_of
 from keras_transformer.export.litert.packed import FORMAT, SIGNATURES, FixedSignature
 from keras_transformer.export.shapes import check_shapes, default_lengths
 
@@ -21,12 +22,17 @@ class FixedContents(Contents):
 
     Attributes:
         signatures: List of its `FixedSignature`s.
+        converter: The `Converter`.
+
+    Raises:
+        ValueError: If an option is wrong or not supported by the converter.
     """
 
     signatures: Sequence[FixedSignature] = ()
 
     def __init__(self, pipeline, samples, limits, options, progress):
         super().__init__(pipeline, samples, limits, progress)
+        self.converter = converter_of(options)
         longest = self.longest
         self.lengths, self.batch_sizes = self._lengths(options.lengths), list(options.batch_sizes)
         check_shapes(self.lengths, self.batch_sizes, longest or 1)

@@ -8,6 +8,8 @@ from keras_transformer.export import options
 from keras_transformer.export.formats import Format, beams_of_graphs
 from keras_transformer.search_settings import setting
 
+CONVERTERS = ("tensorflow", "litert")
+
 
 @dataclasses.dataclass(frozen=True)
 class LiteRTOptions(options.FileOptions):
@@ -43,6 +45,10 @@ class LiteRTOptions(options.FileOptions):
             pair of integers; a head of `None` is the mean of the layer's heads. The additional
             output is `alignment`, float32 `[1, max_length, 16]`, the attention of each output token
             to the source tokens. `None`: there is no such output.
+        converter: Program that writes the graphs. `"tensorflow"`: the converter that is part of
+            TensorFlow, `tf.lite`. `"litert"`: that of the package litert-converter, which reads
+            StableHLO; it supports no quantisation and no `tokenizer`. `None`: `"tensorflow"`, or
+            `"litert"` with a TensorFlow that has no `tf.lite`.
         tokenizer: Whether to include signatures that take and return strings. The vocabulary must
             be a unigram model: see `FastTokenizer`.
         unrolled: Whether the file has two functions without loops for each signature, `encode` and
@@ -76,6 +82,16 @@ class LiteRTOptions(options.FileOptions):
         "last layer.",
         options.CONTENTS,
         excludes="beam_only",
+    )
+    converter: str | None = setting(
+        None,
+        "Program that writes the graphs: TensorFlow's converter, or LiteRT's own, which reads "
+        "StableHLO and neither quantises nor takes strings.",
+        kind=str,
+        choices=CONVERTERS,
+        is_optional=True,
+        default_help="TensorFlow's, if this TensorFlow has it",
+        group=options.CONTENTS,
     )
     tokenizer: bool = setting(
         False,

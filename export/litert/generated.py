@@ -16,11 +16,12 @@ from keras_transformer.export.litert.beams import beam_metadata, beam_of
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.check import check_searches
 from keras_transformer.export.litert.contents import FixedContents
-from keras_transformer.export.litert.convert import convert, custom_operators
+from keras_transformer.export.litert.convert import convert
 from keras_transformer.export.litert.fast_tokenizer import FastTokenizer
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.searches import LoopSearches, UnrolledSearches, trace
+from keras_transformer.export.litert.serialization import custom_operators
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
@@ -159,7 +160,7 @@ class LiteRTGeneration(FixedContents):
             self.progress(f"calibrating with {len(self._calibration)} sentences")
         ranges, self._calibrated = find_ranges(pipeline, self._calibration, self.samples, path)
         self.progress(f"converting {len(self.signatures)} signatures")
-        options = self._searches, ranges, self._strings
+        options = ranges, self._strings, self._searches, self.converter
         try:
             content = convert(pipeline, self._ids, self.quantize, *options)
         except ExportError as error:

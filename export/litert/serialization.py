@@ -59,6 +59,16 @@ def write_model(model: Any, builder: Builder | None = None) -> bytearray:
     return content
 
 
+def custom_operators(content) -> list[str]:
+    """Returns the names of the operators of a .tflite model that are not LiteRT's builtin ones.
+
+    Args:
+        content: The bytes of the model.
+    """
+    codes = read_model(content).operatorCodes
+    return sorted(code.customCode.decode() for code in codes if code.customCode)
+
+
 def _size(model):
     """Returns a number of bytes that a model hardly exceeds."""
     size = sum(len(buffer.data) for buffer in model.buffers if buffer.data is not None)

@@ -13,8 +13,8 @@ from support import sentences, small_config, weights_of
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer import Transformer
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

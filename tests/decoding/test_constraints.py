@@ -12,8 +12,8 @@ from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpad
 
 from keras_transformer.decoding import Constraints, Vocabulary
 from keras_transformer.decoding.constraints import Rules
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 LIMIT = 5
 SCORES = {"rtol": 0, "atol": 1e-4}

@@ -10,8 +10,8 @@ from marks import slow
 from searching import by_beam, by_greedy, by_sample
 from uncertain_models import BOS, PAD, logits_of, sources, talkative
 
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 LIMIT = 9
 SCORES = {"rtol": 0, "atol": 1e-4}

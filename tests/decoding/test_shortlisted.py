@@ -20,8 +20,8 @@ from keras_transformer.decoding import (
     Shortlisted,
     score,
 )
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 V, FIRST, LIMIT = 43, 5, 7
 PAD, BOS, EOS = 0, 2, 3

@@ -12,8 +12,8 @@ from uncertain_models import EOS, PAD, sources, talkative, talkative_text, text_
 from keras_transformer.decoding import Constraints, EncoderDecoder, Ensemble, loop
 from keras_transformer.decoding.loop import EACH
 from keras_transformer.decoding.model_predictor import predictor_of
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 LIMIT = 13  # with the stages below: 2, 6, 13
 SEARCHES = {

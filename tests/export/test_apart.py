@@ -15,9 +15,9 @@ from keras_transformer import Beam, files
 from keras_transformer.export import LiteRTOptions, apart, export_litert, export_saved_model
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import EnginesApart, engines_for
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import COMPILED
 from keras_transformer.export.litert.parallel import open_engines
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.loaders import LOADERS
 

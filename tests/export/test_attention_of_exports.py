@@ -9,8 +9,8 @@ from support import KV, B, D, F, H, K, S, T, normal, random_mask, randomise
 
 from keras_transformer import Encoder, MultiHeadSelfAttention
 from keras_transformer.export.attention import attend
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.layers import MultiHeadCrossAttention
 from keras_transformer.layers.kernels import Kernels
 

@@ -9,9 +9,9 @@ from searching import by_beam, by_greedy, by_sample
 
 from keras_transformer import Beam, Greedy
 from keras_transformer.export import LiteRTOptions
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.export.place import save
 
 interpreters = pytest.importorskip("ai_edge_litert.interpreter")

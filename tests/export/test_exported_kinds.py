@@ -121,9 +121,13 @@ def test_a_saved_model_gives_the_same(kind, options, translators, sentences, tmp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", slow_except(KINDS, *SHORT_FILES, mark=long))
-def test_a_litert_file_gives_the_same(kind, translators, sentences, tmp_path):
+@pytest.mark.parametrize("converter", ["tensorflow", long("litert")])
+def test_a_litert_file_gives_the_same(kind, converter, translators, sentences, tmp_path):
+    if converter == "litert":
+        pytest.importorskip("litert_converter")
     translator, path = translators(kind), tmp_path / "x.tflite"
     options = {"lengths": [LIMIT], "batch_sizes": [BATCH], "search": Beam(BEAM)}
+    options["converter"] = converter
     report = export_litert(translator, path, sentences, **asked(LiteRTOptions, **options))
     assert report["score_difference"] < 1e-4
     source = sources(translator, sentences)

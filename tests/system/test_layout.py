@@ -41,6 +41,7 @@ WRAPPERS = {
     "sklearn": {"training/tasks/image_classification/source.py"},
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/engines.py"},
+    "litert_converter": {"export/litert/stablehlo/compiler.py"},
     "onnxruntime": {"export/onnx/int8.py", "export/onnx/model.py"},
     "ctranslate2": {"export/ctranslate2/engine.py"},
     "huggingface_hub": {"keras_transformer/pretrained/hub.py"},

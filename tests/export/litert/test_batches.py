@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from litert_files import untrained_translator
 
@@ -14,7 +15,7 @@ from keras_transformer import Translator
 from keras_transformer.cli import main as command_line
 from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import searches
 from keras_transformer.export.litert.check import require_rows_as_alone
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
@@ -132,17 +133,17 @@ def test_the_command_translates_a_file_of_32_lines_in_one_call(
 def test_a_batch_with_swapped_rows_is_detected(translator, tmp_path, monkeypatch):
     """In a quantised file, without any other option."""
     pytest.importorskip("ai_edge_litert")
-    find = conversion._find
+    find = searches._find
 
-    def mixed_up(model, beam, grows, signature, *inputs, **numbers):
-        found = find(model, beam, grows, signature, *inputs, **numbers)
+    def mixed_up(model, beam, stages, signature, *inputs, **numbers):
+        found = find(model, beam, stages, signature, *inputs, **numbers)
         if signature.batch_size == 1:
             return found
         order = [*range(1, signature.batch_size), 0]
-        rows = (None if value is None else conversion.tf.gather(value, order) for value in found)
+        rows = (None if value is None else tf.gather(value, order) for value in found)
         return found._make(rows)
 
-    monkeypatch.setattr(conversion, "_find", mixed_up)
+    monkeypatch.setattr(searches, "_find", mixed_up)
     message = "x.tflite, greedy_8x12: the output for a sentence differs in a batch from"
     with pytest.raises(ExportError, match=message):
         export_litert(

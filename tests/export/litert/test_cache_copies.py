@@ -8,8 +8,8 @@ from support import normal, randomise
 
 from keras_transformer import MultiHeadSelfAttention
 from keras_transformer.export.litert import kernels
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.serialization import read_model
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.layers.kernels import Kernels
 
 B, H, N, K, D, POSITIONS = 2, 3, 4, 8, 24, 16

@@ -15,9 +15,10 @@ from keras_transformer import Transformer
 from keras_transformer.decoding import Beam
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import convert as conversion
-from keras_transformer.export.litert import converter, stand_ins
+from keras_transformer.export.litert import stand_ins, tensorflow_converter
 from keras_transformer.export.litert.merge import merge
 from keras_transformer.export.litert.packed import make_signatures
+from keras_transformer.export.litert.searches import LoopSearches
 
 SIGNATURES = make_signatures([5], [2], 6, 6, 2, 1, None)  # greedy search and a beam
 
@@ -29,11 +30,16 @@ def convert():
     model = Transformer(config)
     for number, weight in enumerate(model.weights):
         weight.assign(normal(*weight.shape, seed=number))
-    return functools.partial(conversion.convert, translator_of(model), SIGNATURES, beam=Beam(2))
+    searches = LoopSearches(Beam(2))
+    return functools.partial(
+        conversion.convert, translator_of(model), SIGNATURES, searches=searches
+    )
 
 
 def in_this_process(folder, name, quantize):
-    return converter.convert_saved_model(folder / converter.MODEL, [name], quantize)
+    return tensorflow_converter.convert_saved_model(
+        folder / tensorflow_converter.MODEL, [name], quantize
+    )
 
 
 @pytest.mark.long
@@ -42,9 +48,9 @@ def in_this_process(folder, name, quantize):
 def test_the_merged_file_equals_that_of_one_conversion(convert, quantize, apart, monkeypatch):
     monkeypatch.setattr(stand_ins, "SMALLEST", 64)
     expected = convert(quantize)
-    monkeypatch.setattr(conversion, "LARGE", 1)
+    monkeypatch.setattr(tensorflow_converter, "LARGE", 1)
     if not apart:
-        monkeypatch.setattr(converter, "convert_apart", in_this_process)
+        monkeypatch.setattr(tensorflow_converter, "convert_apart", in_this_process)
     merged = convert(quantize)
     for ours, theirs in zip(described(merged), described(expected), strict=True):
         assert ours == theirs
@@ -119,4 +125,4 @@ def test_failures_of_the_process_are_reported(program, error, message, tmp_path,
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(error, match=message):
-        converter.convert_apart(tmp_path, "greedy", "none")
+        tensorflow_converter.convert_apart(tmp_path, "greedy", "none")

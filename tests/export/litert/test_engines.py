@@ -13,13 +13,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.export.litert import engines
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import (
     IN_MEMORY,
     CompiledEngine,
     InterpretedEngine,
     PackedWeights,
 )
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 
 B, D, STEPS = 3, 7, 4
 # Loads a file of which one signature is used, and prints the megabytes that this takes.

@@ -15,6 +15,7 @@ from keras_transformer import Greedy, Transformer, TransformerConfig, Translator
 from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.litert import calibration as calibrating
 from keras_transformer.export.litert import convert as conversion
+from keras_transformer.export.litert import tensorflow_converter
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -180,7 +181,7 @@ def test_an_export_does_not_change_the_model(
 
     for module, name in (
         (Greedy, "__call__"),
-        (conversion, "convert_functions"),
+        (tensorflow_converter, "convert_functions"),
         (calibrating, "share_outside"),
     ):
         monkeypatch.setattr(module, name, watched(getattr(module, name)))

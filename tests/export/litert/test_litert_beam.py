@@ -16,10 +16,10 @@ from keras_transformer import Beam
 from keras_transformer.decoding import Sample
 from keras_transformer.export import LiteRTOptions
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import generated
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.litert.searches import LoopSearches
 from keras_transformer.tasks.strings import map_sorted
 
 pytest.importorskip("ai_edge_litert")
@@ -247,9 +247,7 @@ def test_a_beam_that_disagrees_is_detected(deep, sentences, tmp_path, monkeypatc
             return outputs._replace(**second)
 
     monkeypatch.setattr(
-        generated,
-        "convert",
-        lambda *args, **kwargs: conversion.convert(*args, **{**kwargs, "beam": SecondBest(2)}),
+        generated, "LoopSearches", lambda beam, **options: LoopSearches(SecondBest(2), **options)
     )
     options = {"lengths": [LIMIT], "search": Beam(2)}
     with pytest.raises(ExportError, match="x.tflite.* differ"):

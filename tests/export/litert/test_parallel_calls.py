@@ -16,7 +16,6 @@ from keras_transformer import files
 from keras_transformer.export import apart
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import engines
-from keras_transformer.export.litert.convert import convert_functions
 from keras_transformer.export.litert.engines import (
     COMPILED,
     IN_MEMORY,
@@ -26,6 +25,7 @@ from keras_transformer.export.litert.engines import (
 )
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.runtime import LiteRTFile
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.export.runtime import OpenGenerator, Pool
 
 X = np.array([[1, 2.5, -3]], np.float32)

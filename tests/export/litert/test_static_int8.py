@@ -23,6 +23,7 @@ from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.static_int8 import finish_static_int8
+from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.export.parity import copy_model
 from keras_transformer.layers.kernels import Kernels
 
@@ -307,7 +308,7 @@ def test_a_product_that_the_converter_left_in_float32_is_reported():
 
     model = types.SimpleNamespace(variables=[types.SimpleNamespace(value=weights)])
     functions = {"run": run.get_concrete_function()}
-    content = conversion.convert_functions(model, functions, "int8_static")
+    content = convert_functions(model, functions, "int8_static")
     with pytest.raises(ExportError, match="converter left the product with .* in float32"):
         finish_static_int8(content)
 

@@ -1,0 +1,1 @@
+"""Conversion of functions through StableHLO, without TensorFlow's own converter."""
