@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -107,13 +108,38 @@ def test_the_page_runs_int4_as_the_interpreter_does(browser, site, export, sente
     assert found == [output.text for output in expected] and len({*found}) > 25
 
 
+def in_floats(path):
+    """Copies an .onnx file in int4 whose products do not round their other factor; returns it."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(path)
+
+    def change(graph):
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.name == "accuracy_level":
+                    attribute.i = 1
+                if attribute.HasField("g"):
+                    change(attribute.g)
+
+    change(model.graph)
+    onnx.save(model, path.with_stem("floats"))
+    return path.with_stem("floats")
+
+
 @pytest.mark.slow
-def test_the_page_runs_int8_as_onnx_runtime_does(browser, site, translator, sentences):
-    """On their own, because activations have one scale for a batch."""
-    export_onnx(translator, site / "int8.onnx", sentences, OnnxOptions("int8"))
-    opened = keras_transformer.open(site / "int8.onnx")
+@pytest.mark.parametrize(("quantize", "computed"), [("int8", pathlib.Path), ("int4", in_floats)])
+def test_the_page_runs_quantised_files_as_onnx_runtime_does(
+    browser, site, translator, sentences, quantize, computed
+):
+    """In int8 sentences are compared on their own: activations have one scale for a batch.
+
+    In int4 ONNX Runtime Web multiplies floats, where ONNX Runtime rounds activations to 8 bits.
+    """
+    path = site / f"{quantize}.onnx"
+    export_onnx(translator, path, sentences, **asked(OnnxOptions, quantize))
+    opened = keras_transformer.open(computed(path))
     expected = [opened.answer_batch([sentence])[0] for sentence in sentences]
-    shown, _ = translated(browser, site, "int8.onnx", sentences, "translate")
+    shown, _ = translated(browser, site, path.name, sentences, "translate")
     check_translations(shown, expected)
     assert len({one["text"] for one in shown}) > 25
 
@@ -306,10 +332,15 @@ def test_the_attention_is_drawn_if_the_model_returns_it(page, site):
 
 
 @pytest.mark.slow
-def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator, sentences):
-    path = site / "aligned.tflite"
-    export_litert(translator, path, sentences, LiteRTOptions(lengths=[20], alignment=(-1, None)))
-    assert browser.open("?model=aligned.tflite") == "Ready."
+@pytest.mark.parametrize("suffix", [".tflite", ".onnx"])
+def test_the_attention_is_that_of_the_model_in_memory(browser, site, translator, sentences, suffix):
+    path = site / f"aligned{suffix}"
+    if suffix == ".onnx":
+        export_onnx(translator, path, sentences[:5], OnnxOptions(alignment=(-1, None)))
+    else:
+        options = LiteRTOptions(lengths=[20], alignment=(-1, None))
+        export_litert(translator, path, sentences, options)
+    assert browser.open(f"?model={path.name}") == "Ready."
     for sentence in sentences[:5]:
         assert browser.translate(sentence)["attention"]
         (header, *rows), (expected,) = browser.evaluate(READ_TABLE), translator.align([sentence])
