@@ -4,10 +4,10 @@
 
 Both files hold one model, exported by `keras-transformer export litert`, the second one with
 `--unrolled`. Their searches translate the first lines of a file, one sentence at a time on one
-thread, in turn for each sentence, so that other programs on the machine disturb both alike.
-Tokenization is not timed. The tokens of both must be equal, and their scores must differ by at most
-1e-4, otherwise no time is shown. No accelerator is used: the figures show what calls and copies of
-the state cost on a processor.
+thread, in turn for each sentence. Times are processor times of the process, which other programs on
+the machine affect less than wall-clock times. Tokenization is not timed. The tokens of both must be
+equal, and their scores must differ by at most 1e-4, otherwise no time is shown. No accelerator is
+used: the figures show what calls and copies of the state cost on a processor.
 """
 
 import collections
@@ -83,9 +83,9 @@ def measure(files, sentences, repeats):
         for number, ids in enumerate(encoded):
             names = [*opened] if (repeat + number) % 2 else [*reversed(opened)]
             for name in names:
-                begin = time.perf_counter()
+                begin = time.process_time()
                 opened[name].decode([ids])
-                total[name] += time.perf_counter() - begin
+                total[name] += time.process_time() - begin
         for name in opened:
             seconds[name].append(total[name] / len(encoded))
     return {

@@ -5,6 +5,7 @@ Only this module imports `ai_edge_litert`.
 
 import contextlib
 import functools
+import math
 import os
 import sys
 import weakref
@@ -231,7 +232,7 @@ class _Buffers:
             buffer.write(inputs[key])
 
     def _read(self, key, shape, dtype):
-        return self._outputs[key].read(int(np.prod(shape)), dtype).reshape(shape)
+        return self._outputs[key].read(math.prod(shape), dtype).reshape(shape)
 
 
 def _spec(details):

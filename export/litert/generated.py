@@ -115,7 +115,8 @@ class LiteRTGeneration(FixedContents):
         calibration, left_out: See `export_litert`.
 
     Raises:
-        ExportError: If the model has no encoder, so that it cannot be calibrated.
+        ExportError: If the model has no encoder, so that it cannot be calibrated, or a shortlist,
+            so that it cannot be unrolled.
         ValueError: If an option is wrong.
     """
 
@@ -127,6 +128,11 @@ class LiteRTGeneration(FixedContents):
             raise ExportError(
                 f"int8_static needs a model with an encoder. Received: one for {pipeline.task}; "
                 "int8 needs no calibration."
+            )
+        if options.unrolled and pipeline.shortlist is not None:
+            raise ExportError(
+                "`unrolled` needs a model without a shortlist: every step would find the "
+                "candidates of the source again. Export without one of them."
             )
         search = pipeline.search if options.search is None else options.search
         self._beam = beam = beam_of(search, STRINGS if options.tokenizer else SIGNATURES)

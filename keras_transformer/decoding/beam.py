@@ -29,6 +29,7 @@ from keras_transformer.decoding.loop import (
     limit_of,
     mean_of_sums,
     outputs_of,
+    reads_prompts,
 )
 from keras_transformer.decoding.predictor import Predictor, pick
 from keras_transformer.decoding.prompts import Beginning, prompts_of
@@ -138,8 +139,9 @@ class Beam(BeamSettings, Search):
 
     def _run(self, predictor, source, length, options):
         step = self._step(predictor, source, length, options)
-        prompts = prompts_of(predictor, source, length, step.limit, step.rules)
-        cache = cache_of(length, options.cache_stages, predictor)
+        cache, prompts = cache_of(length, options.cache_stages, predictor), None
+        if reads_prompts(cache, predictor):
+            prompts = prompts_of(predictor, source, length, step.limit, step.rules)
         state = predictor.begin(source, cache.first(prompts), self.size)
         read = None if prompts is None else prompts.read(predictor, state)
         no_speech = predictor.no_speech(state) if options.confidence else None

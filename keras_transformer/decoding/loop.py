@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.predictor import Vocabulary
-from keras_transformer.decoding.unrolled import Unrolled
+from keras_transformer.decoding.unrolled import OneStep, Unrolled
 from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 
@@ -62,6 +62,18 @@ def cache_of(length, cache_stages, predictor) -> Any:
     if cache_stages is None and predictor.grows and 3 * length > 4 * FIRST:
         return Growing(length)
     return Staged(stages(length, cache_stages or (), predictor.grows))
+
+
+def reads_prompts(cache, predictor) -> bool:
+    """Returns whether a search reads prompts in one pass; otherwise each token takes a step.
+
+    The state of a mixer follows a prompt in a loop, which an `Unrolled` search must not have.
+
+    Args:
+        cache: Result of `cache_of`.
+        predictor: The `Predictor`.
+    """
+    return predictor.grows or not isinstance(cache, OneStep)
 
 
 class Staged(typing.NamedTuple):

@@ -14,6 +14,7 @@ from keras_transformer.decoding.loop import (
     limits_by_source,
     mean_of_sums,
     outputs_of,
+    reads_prompts,
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import Beginning, prompts_of
@@ -63,7 +64,9 @@ def search_single(predictor, inputs, choose, limit, length, options) -> dict[str
         options=options,
     )
     limit = length if loop.limit is None else loop.limit
-    prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
+    prompts = None
+    if reads_prompts(cache, predictor):
+        prompts = prompts_of(predictor, inputs, length, limit, loop.rules)
     state = predictor.begin(inputs, cache.first(prompts))
     read = None if prompts is None else prompts.read(predictor, state)
     no_speech = predictor.no_speech(state) if options.confidence else None

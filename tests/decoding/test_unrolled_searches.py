@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from marks import slow
-from searching import by_beam, by_greedy, by_sample
+from searching import by_beam, by_greedy
 from uncertain_models import PAD, sources, talkative, talkative_text, text_prompts
 
 from keras_transformer.decoding import Constraints, Unrolled
@@ -16,7 +16,6 @@ LIMIT = 13
 SEARCHES = {
     "greedy": by_greedy,
     "beam": functools.partial(by_beam, size=3, n_best=3),
-    "sample": functools.partial(by_sample, temperature=0.2, seed=(1, 2)),
 }
 MODELS = {
     "attention": (talkative, sources),
@@ -42,9 +41,7 @@ def graphs_of(function, inputs):
         ("attention", "greedy"),
         ("prompts", "beam"),
         slow("recurrent", "beam"),
-        slow("attention", "sample"),
         slow("attention", "beam"),
-        slow("recurrent", "greedy"),
     ],
 )
 def test_a_program_that_repeats_the_step_gets_the_same_results(model, name):
