@@ -29,7 +29,7 @@ def export_onnx(
     progress: Callable[[str], object] | None = None,
     left_out: int = 0,
 ) -> dict[str, Any]:
-    """Writes an .onnx file that runs on the operators of ONNX alone.
+    """Writes an .onnx file that runs on the operators of ONNX alone, or in int4 also on two others.
 
     The file contains one graph, for any number B of rows of any length S. That of a model that
     generates text runs one search:
@@ -41,6 +41,11 @@ def export_onnx(
     - Beam search also takes `max_length`, int32 `[B]`, the maximum number of new tokens of each
       output, and `length_penalty`, float32 `[1]`. The outputs hold the result of the `Beam`:
       `tokens` `[B, n_best, max_length]`, the others `[B, n_best]`.
+    - Sampling also takes the settings of each row: `seed`, int32 `[B, 2]`; `temperature` and
+      `top_p`, float32 `[B]`; `top_k` and `max_length`, int32 `[B]`. The outputs hold the result of
+      a `Sample` with these settings, in the shapes of greedy search.
+
+    With `alignment` there is one more output: see `OnnxOptions`.
 
     A row of invalid ids returns padding, a score of -1e9 and a length of 0, and does not affect the
     other rows of its batch. A row is invalid if it has no `eos_id`, contains an id outside the
@@ -79,7 +84,7 @@ def export_onnx(
         ExportError: If the answers differ, the model has operations that cannot be converted or is
             larger than a file can be, or something else is at `path`.
         OSError: If the file cannot be written.
-        TypeError: If the search is neither a `Greedy` nor a `Beam`.
+        TypeError: If the search is not a `Greedy`, a `Beam` or a `Sample`.
         ValueError: If an argument is wrong or has no effect on the model, or a package is missing.
     """
     load_onnx(), load_runtime()

@@ -34,5 +34,9 @@ def inputs_of(model, rows, width=5, limit=20, penalty=1.0):
         "source": batch_of(rows, width),
         "max_length": np.full(len(rows), limit, np.int32),
         "length_penalty": np.array([penalty], np.float32),
+        "seed": np.array([[5, number] for number in range(len(rows))], np.int32),
+        "temperature": np.full(len(rows), 2, np.float32),
+        "top_k": np.full(len(rows), 7, np.int32),
+        "top_p": np.full(len(rows), 0.9, np.float32),
     }
     return {name: known[name] for name in model.inputs}
