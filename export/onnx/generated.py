@@ -98,10 +98,13 @@ class OnnxGeneration(GraphContents):
         Only in float32 are rows independent of each other.
         """
         self.progress(f"{self.pipeline.participle} {len(self.samples)} texts with the file")
-        expected = self._agreement.expected(self._search, self._n_best)
-        loaded = self.opened(OnnxModel(draft))
+        search = self._search
+        if isinstance(search, Sample) and not self.limits.is_exact:
+            search = dataclasses.replace(search, temperature=0.0)  # chance is no loss of quality
+        expected = self._agreement.expected(search, self._n_best)
+        loaded = self.opened(OnnxModel(draft)).with_search(search)
         exported = self._agreement.exported(loaded, f"{self.pipeline.participle} with the file")
-        report = self._agreement.judge(self._search, expected, exported, path)
+        report = self._agreement.judge(search, expected, exported, path)
         if not self.limits.is_exact:  # in int8, activations have one scale for a whole batch
             return report
         rows = [*map(tuple, self._agreement.read_sources())]

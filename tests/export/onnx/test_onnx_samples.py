@@ -133,6 +133,18 @@ def test_an_opened_file_answers_as_the_pipeline(exported):
 
 
 @pytest.mark.slow
+def test_a_quantised_file_is_measured_without_chance(tmp_path):
+    """Its losses are those of a file with greedy search, at any temperature."""
+    reports = [
+        export_onnx(small_translator(), tmp_path / "x.onnx", LINES, OnnxOptions("int8", search=one))
+        for one in (Greedy(), Sample(temperature=9.0))
+    ]
+    for name in ("score_loss", "score_error", "token_agreement"):
+        np.testing.assert_allclose(reports[1][name], reports[0][name], atol=1e-5)
+    assert keras_transformer.open(tmp_path / "x.onnx").search == Sample(temperature=9.0)
+
+
+@pytest.mark.slow
 def test_the_command_line_exports_and_draws(tmp_path):
     run, path = tmp_path / "run", tmp_path / "x.onnx"
     pipeline = small_translator()
