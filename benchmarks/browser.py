@@ -5,8 +5,9 @@
 Every file is opened by the program of `examples/browser`, in a page of its own, and by
 `keras_transformer.open`. Each translates the same sentences on their own, from text to text. The
 translations of the page are compared with those of the same file in Python. All files run in turn
-on one core, and each repeat begins with another one. Needs Node, Chromium, and `npm install` in
-`examples/browser`.
+on one core, and each repeat begins with another one. Times are processor times of Python and of the
+page's process, which other programs on the machine affect less than wall-clock times. Needs Linux,
+Node, Chromium, and `npm install` in `examples/browser`.
 """
 
 import collections
@@ -78,9 +79,11 @@ class InPython:
         self.answers = self._translations()
 
     def run(self, steps):
-        """Translates all sentences `steps` times."""
+        """Translates all sentences `steps` times; returns the processor time."""
+        begin = time.process_time()
         for _ in range(steps):
             self._translations()
+        return {"page_seconds": time.process_time() - begin}
 
     def _translations(self):
         return [self._opened([text])[0] for text in self._texts]
@@ -109,14 +112,12 @@ def measure(files, texts, repeats):
 
 
 def interleaved(engines, repeats):
-    """Returns the seconds that each engine takes for all sentences, in each repeat."""
+    """Returns the processor time of each engine for all sentences, in each repeat, in seconds."""
     seconds, ring = collections.defaultdict(list), collections.deque(engines)
     for repeat in range(repeats):
         print(f"repeat {repeat + 1} of {repeats}", flush=True)
         for name in ring:
-            begin = time.perf_counter()
-            engines[name].run(1)
-            seconds[name].append(time.perf_counter() - begin)
+            seconds[name].append(engines[name].run(1)["page_seconds"])
         ring.rotate(-1)
     return seconds
 

@@ -1,8 +1,10 @@
 """Engines in a web page in headless Chromium; this process serves the page and drives Chromium."""
 
+import contextlib
 import functools
 import http.server
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -80,9 +82,13 @@ class Page:
         return self._evaluate(f"students.load({arguments})")
 
     def run(self, steps):
-        """Translates the batch `steps` times."""
+        """Translates the batch `steps` times; returns memory and processor time of the page."""
+        before = seconds_of_page(self._process.pid)
         self._evaluate(f"students.run({steps})")
-        return {"page_bytes": peak_of_page(self._process.pid)}
+        return {
+            "page_bytes": peak_of_page(self._process.pid),
+            "page_seconds": seconds_of_page(self._process.pid) - before,
+        }
 
     def close(self):
         """Closes the page and stops the server."""
@@ -160,6 +166,24 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 def peak_of_page(parent):
     """Returns the peak memory of the page's process in bytes; `None` if /proc does not have it."""
+    peaks = [
+        1024 * int(status.get("VmHWM", "0 kB").split()[0]) for _, status in processes_of(parent)
+    ]
+    return max(peaks, default=None)
+
+
+def seconds_of_page(parent):
+    """Returns the processor time of the page's process until now; 0 if /proc does not have it."""
+    times = []
+    for number, _ in processes_of(parent):
+        with contextlib.suppress(OSError):  # the process has ended
+            stat = pathlib.Path(f"/proc/{number}/stat").read_text()
+            times += map(int, stat.rpartition(")")[2].split()[11:13])  # utime, stime
+    return sum(times) / os.sysconf("SC_CLK_TCK") if times else 0.0
+
+
+def processes_of(parent):
+    """Returns pairs of the number of each process of pages, below `parent`, and its status."""
     processes = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -169,13 +193,12 @@ def peak_of_page(parent):
             line = (path / "cmdline").read_text()
         except (OSError, ValueError):  # the process has ended
             continue
-        processes[int(path.name)] = int(status["PPid"]), status.get("VmHWM", "0 kB"), line
-    peaks = [
-        1024 * int(peak.split()[0])
-        for number, (_, peak, line) in processes.items()
+        processes[int(path.name)] = int(status["PPid"]), status, line
+    return [
+        (number, status)
+        for number, (_, status, line) in processes.items()
         if "--type=renderer" in line and parent in ancestors(number, processes)
     ]
-    return max(peaks, default=None)
 
 
 def ancestors(number, processes):

@@ -28,9 +28,12 @@ function recognizes(bytes) {
 /** Returns the module `onnxruntime-web`, which loads its WebAssembly when it opens a file. */
 async function start() {
   const ort = await import(new URL(SCRIPT, FOLDER).href);
+  const wasm = new URL(WASM, FOLDER).href;
+  const { ok, status } = await fetch(wasm, { method: "HEAD" });
+  if (!ok) throw new Error(`${wasm}: ${status}`);
   ort.env.logLevel = "error";
   // The server has the package in a folder of its own. More threads would need SharedArrayBuffer.
-  Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: { wasm: new URL(WASM, FOLDER).href } });
+  Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: { wasm } });
   return ort;
 }
 

@@ -31,6 +31,7 @@ def test_engines_run_in_turn_and_each_repeat_begins_with_another_one():
 
         def run(self, steps):
             calls.append((self.name, steps))
+            return {"page_seconds": 1.0}
 
     seconds = interleaved({name: Engine(name) for name in "abc"}, 3)
     assert calls == [(name, 1) for name in "abcbcacab"]
