@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from onnx_files import PAD, RIGHT, batch_of
 from pipelines import LINES, generator, write_run
@@ -81,15 +82,16 @@ def test_the_tokens_are_those_of_the_pipeline_for_the_same_seeds(exported):
     pipeline, path, _ = exported
     model, rows = OnnxModel(path), sources(pipeline, 6)
     numbers = [0, 1, 2**31 - 1, -(2**31), -1, 7]
+    source = batch_of(rows, max(map(len, rows)))
+    options = SearchOptions(cache_length=pipeline.max_length)
+
+    @tf.function(autograph=False)
+    def draw(*values):
+        return HELD.with_values(values)(pipeline.model, source, options)
+
     for sample in OTHERS:
-        with_seeds = Sample(
-            **{name: getattr(sample, name) for name in ("temperature", "top_k", "top_p")},
-            seed=np.array([[sample.seed, number] for number in numbers], np.int32),
-            max_length=sample.max_length,
-        )
-        source = batch_of(rows, max(map(len, rows)))
-        options = SearchOptions(cache_length=pipeline.max_length)
-        expected = with_seeds(pipeline.model, source, options)
+        pairs = zip(sample.values(numbers), sample.inputs, strict=True)
+        expected = draw(*(tf.cast(value, spec.dtype) for value, spec in pairs))
         outputs = drawn(model, rows, sample, numbers)
         np.testing.assert_array_equal(outputs["tokens"], expected.tokens[:, 0])
         np.testing.assert_allclose(outputs["score"], expected.scores[:, 0], atol=1e-4)
