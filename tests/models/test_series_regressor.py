@@ -77,6 +77,48 @@ def test_a_recurrent_encoder_equals_the_reference(encoder):
     np.testing.assert_allclose(to_numpy(model(series())), ended(weights, x), **MODEL)
 
 
+def with_layers_of_keras(model):
+    """Returns a model with Keras's own recurrent layers, and the other layers of a copy of it."""
+    copy = type(model)(model.config)
+    copy.set_weights(model.get_weights())
+    parts = copy.parts
+    kind = model.config.encoder.cells.removesuffix("_attention")
+    x = inputs = keras.Input((None, 3))
+    x = parts.input(x)
+    for ours in parts.encoder.recurrent:
+        weights = weights_of(ours)
+        bias = weights["forward_bias"]
+        if kind == "gru":
+            bias = np.stack([weights["forward_input/bias"], bias])
+        layer = {"lstm": keras.layers.LSTM, "gru": keras.layers.GRU}[kind](
+            len(weights["forward_recurrent_kernel"]), return_sequences=True
+        )
+        x = layer(x)
+        layer.set_weights(
+            [weights["forward_input/kernel"], weights["forward_recurrent_kernel"], bias]
+        )
+    if "attention" in parts.encoder.roles:
+        x = parts.encoder.roles["norm"](x + parts.encoder.roles["attention"](x))
+    return keras.Model(inputs, parts.head(x))
+
+
+@pytest.mark.parametrize("encoder", slow_except(ENCODERS[1:], "gru"))
+def test_a_training_is_that_of_a_layer_of_keras(encoder):
+    """From the same weights, with clipped gradients; Adam would divide by their rounding errors."""
+    config = model_of(encoder, dropout=0.0).config
+    model = SeriesRegressor(config)  # with the weights that a training begins with
+    x, y = normal(16, STEPS, 3), normal(16, STEPS, seed=1)
+    outputs = []
+    for trained in (with_layers_of_keras(model), model):
+        before = to_numpy(trained(x))
+        optimizer = keras.optimizers.SGD(0.03, momentum=0.9, global_clipnorm=1.0)
+        trained.compile(optimizer, "mse", jit_compile=False)
+        trained.fit(x, y, batch_size=8, epochs=4, shuffle=False, verbose=0)
+        outputs.append(to_numpy(trained(x)))
+        assert np.abs(outputs[-1] - before).max() > 0.1
+    np.testing.assert_allclose(*outputs, **MODEL)
+
+
 @pytest.mark.parametrize("encoder", slow_except(ENCODERS, "gru", "gru_attention"))
 def test_no_step_sees_a_later_one(encoder):
     model, one = model_of(encoder), series()
