@@ -84,6 +84,11 @@ def alignment(help: str, group: str, excludes: str | None = None) -> Any:
     )
 
 
+def tokenizer(help: str, excludes: str) -> Any:
+    """Returns the field with which an export takes and returns strings."""
+    return setting(False, help, kind=bool, group=CONTENTS, needs=GENERATION, excludes=excludes)
+
+
 def search() -> Any:
     """Returns the field with the search, which options of its own describe on the command line."""
     return setting(None, "", kind=None, needs=GENERATION)

@@ -416,7 +416,9 @@ DECLARED_AGAIN = {
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
     "seed": "one of a training, one of outputs that are drawn",
     # Two formats have the option, whose declaration is one function of `export/options.py`.
-    **dict.fromkeys(["lengths", "batch_sizes", "search", "n_best", "alignment"], "formats"),
+    **dict.fromkeys(
+        ["lengths", "batch_sizes", "search", "n_best", "alignment", "tokenizer"], "formats"
+    ),
     "quantize": "formats",
 }
 

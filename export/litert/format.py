@@ -93,13 +93,9 @@ class LiteRTOptions(options.FileOptions):
         default_help="TensorFlow's, if this TensorFlow has it",
         group=options.CONTENTS,
     )
-    tokenizer: bool = setting(
-        False,
+    tokenizer: bool = options.tokenizer(
         "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
         "operators. The vocabulary must be a unigram model.",
-        kind=bool,
-        group=options.CONTENTS,
-        needs=options.GENERATION,
         excludes="unrolled",
     )
     unrolled: bool = setting(

@@ -11,7 +11,8 @@ from keras_transformer.export.onnx.convert import convert_function
 from keras_transformer.export.onnx.float16 import in_float16
 from keras_transformer.export.onnx.int4 import in_int4
 from keras_transformer.export.onnx.int8 import in_int8
-from keras_transformer.export.onnx.model import OnnxModel, load_onnx
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.onnx.packages import load_onnx
 from keras_transformer.export.onnx.packed import FORMAT
 from keras_transformer.export.runtime import reason
 
@@ -52,6 +53,10 @@ class GraphContents(Contents):
         except Exception as error:  # its classes of errors have no common base
             raise ExportError(f"ONNX refuses the converted model: {reason(error)}") from error
         return model
+
+    def finished(self, content) -> Any:
+        """Returns the `onnx.ModelProto` of the file, made of the one that `check` has accepted."""
+        return content
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         versions = {one.domain: one.version for one in content.opset_import}

@@ -8,7 +8,7 @@ from keras_transformer.export.contents import provenance
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.onnx.format import FORMAT, OnnxOptions
-from keras_transformer.export.onnx.model import load_onnx, load_runtime
+from keras_transformer.export.onnx.packages import load_onnx, load_runtime
 from keras_transformer.export.onnx.packed import LARGEST, pack
 from keras_transformer.export.onnx.place import check_place_of_onnx
 from keras_transformer.export.parity import in_float32, without_sentences
@@ -108,10 +108,17 @@ def export_onnx(
 
 
 def _contents(pipeline, samples, limits, progress, options, left_out):
-    """Returns the `Contents` of a kind of model."""
+    """Returns the `Contents` of a kind of model.
+
+    Only models that generate text have options with `tokenizer`.
+    """
     from keras_transformer.export.onnx.answered import OnnxAnswers
     from keras_transformer.export.onnx.generated import OnnxGeneration
 
+    if options.tokenizer:
+        from keras_transformer.export.onnx.string_contents import OnnxStringGeneration
+
+        return OnnxStringGeneration(pipeline, samples, limits, progress, options, left_out)
     if pipeline.generates:
         return OnnxGeneration(pipeline, samples, limits, progress, options, left_out)
     return OnnxAnswers(pipeline, samples, limits, progress)
@@ -133,13 +140,13 @@ def _write(contents, draft, path, about):
         model = contents.convert()
     except ExportError as error:
         raise ExportError(f"{path}: {error}") from error
-    metadata = {**contents.metadata(model), **about}
     tokenizers = contents.pipeline.tokenizers
-    pack(model, tokenizers, metadata)
+    pack(model, tokenizers, {**contents.metadata(model), **about})
     draft.write_bytes(model.SerializeToString())
     return_free_memory()  # for the check
     report = contents.check(draft, path)
-    metadata["agreement"] = without_sentences(report)
+    model = contents.finished(model)
+    metadata = {**contents.metadata(model), **about, "agreement": without_sentences(report)}
     pack(model, tokenizers, metadata)
     draft.write_bytes(model.SerializeToString())
     contents.open(draft)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.export.onnx.model import load_onnx
+from keras_transformer.export.onnx.packages import load_onnx
 
 SMALLEST = 64  # numbers of a weight; smaller ones, such as limits of masks, stay in float32
 

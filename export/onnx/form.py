@@ -21,11 +21,17 @@ class OnnxForm(Form):
 
     @classmethod
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
-        from keras_transformer.export.onnx.model import OnnxModel
         from keras_transformer.export.onnx.runtime import OnnxTranslator
         from keras_transformer.export.onnx.single_pass import OnnxSinglePass
+        from keras_transformer.export.onnx.strings_runtime import (
+            OnnxStringTranslator,
+            StringModel,
+            open_model,
+        )
         from keras_transformer.tasks import TASKS
 
-        model = OnnxModel(path, **arguments)
+        model = open_model(path, **arguments)
+        if isinstance(model, StringModel):
+            return OnnxStringTranslator(model)
         generates = TASKS[model.metadata["task"]].pipeline_class().generates
         return (OnnxTranslator if generates else OnnxSinglePass)(model)

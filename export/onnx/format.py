@@ -31,12 +31,16 @@ class OnnxOptions(options.FileOptions):
             `alignment`, float32 `[B, max_length, S]` or with a beam `[B, n_best, max_length, S]`,
             the attention of each output token to the source tokens. `None`: there is no such
             output.
+        tokenizer: Whether the file takes and returns strings instead of token ids. The vocabulary
+            must be a BPE or unigram model of SentencePiece, with the model's own ids, and the
+            package onnxruntime-extensions must be installed.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
         target_language: Code of the target language.
 
     Raises:
-        ValueError: If an option is out of range, or a limit of quality is given without `quantize`.
+        ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
+            `tokenizer` with `alignment`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int4")
@@ -49,6 +53,12 @@ class OnnxOptions(options.FileOptions):
         "last layer.",
         options.CONTENTS,
     )
+    tokenizer: bool = options.tokenizer(
+        "Let the file take and return strings instead of token ids, for runtimes that register the "
+        "operators of onnxruntime-extensions. The vocabulary must be a BPE or unigram model of "
+        "SentencePiece.",
+        excludes="alignment",
+    )
 
 
 FORMAT = Format(
@@ -56,7 +66,8 @@ FORMAT = Format(
     """Write an .onnx file for ONNX Runtime.
 
     The file contains one search, greedy, a beam or sampling, with its decoding loop, and the
-    vocabulary. Its inputs and outputs are token ids, for any number of texts of any length.
+    vocabulary. Its inputs and outputs are token ids, or with --tokenizer strings, for any number of
+    texts of any length.
     """,
     "keras-transformer export onnx runs/base model.onnx --beam 4",
     OnnxOptions,
@@ -72,4 +83,5 @@ FORMAT = Format(
         *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output", "sample"),
         *("source_language", "target_language", "alignments"),
     ),
+    refusal="keras_transformer.export.onnx.vocabularies:check_run",
 )

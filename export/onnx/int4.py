@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.export.onnx.float16 import replace
-from keras_transformer.export.onnx.model import load_onnx
+from keras_transformer.export.onnx.packages import load_onnx
 from keras_transformer.export.onnx.tables import store_rows_in_int8
 
 DOMAIN, VERSION = "com.microsoft", 1  # of the operators `MatMulNBits` and `GatherBlockQuantized`

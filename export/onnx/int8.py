@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 from typing import Any
 
-from keras_transformer.export.onnx.model import load_onnx
+from keras_transformer.export.onnx.packages import load_onnx
 from keras_transformer.export.onnx.tables import read_by_node, store_rows_in_int8
 
 OPERATORS = ["MatMul"]

@@ -1,17 +1,13 @@
 """A model in an .onnx file, run by ONNX Runtime."""
 
-import importlib
 import os
 import pathlib
-from typing import Any
 
 import numpy as np
 
+from keras_transformer.export.onnx.packages import load_runtime, open_session
 from keras_transformer.export.onnx.packed import unpack
 from keras_transformer.export.runtime import check_threads, reason
-from keras_transformer.installation import install_hint
-
-ERRORS_ONLY = 3  # severity from which ONNX Runtime logs
 
 
 class OnnxModel:
@@ -38,13 +34,9 @@ class OnnxModel:
         num_threads = 1 if num_threads is None else num_threads
         check_threads(num_threads=num_threads)
         self.path = pathlib.Path(path)
-        runtime = load_runtime()
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = num_threads, 1
-        options.log_severity_level = ERRORS_ONLY
-        providers = ["CPUExecutionProvider"]
+        load_runtime()
         try:
-            self._session = runtime.InferenceSession(str(path), options, providers)
+            self._session = open_session(path, num_threads)
         except Exception as error:  # its classes of errors have no common base
             raise ValueError(f"{path} cannot be read by ONNX Runtime: {reason(error)}") from error
         properties = self._session.get_modelmeta().custom_metadata_map
@@ -59,31 +51,3 @@ class OnnxModel:
             **inputs: Arrays by the names of the inputs, with at least one row.
         """
         return dict(zip(self.outputs, self._session.run(None, inputs), strict=True))
-
-
-def load_runtime() -> Any:
-    """Returns the module `onnxruntime`.
-
-    Raises:
-        ValueError: If it is not installed; the message says how to install it.
-    """
-    return _load("onnxruntime", "1.31")
-
-
-def load_onnx() -> Any:
-    """Returns the module `onnx`, which writes files.
-
-    Raises:
-        ValueError: If it is not installed; the message says how to install it.
-    """
-    return _load("onnx", "1.18")
-
-
-def _load(package, version):
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ValueError(
-            f"ONNX files need the package {package} in version {version} or newer. Install it "
-            f"with: {install_hint('onnx')}"
-        ) from error

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.export.onnx.model import load_onnx
+from keras_transformer.export.onnx.packages import load_onnx
 
 LARGEST = 127  # of a code
 SMALLEST = 1e-30  # scale of a row of zeros

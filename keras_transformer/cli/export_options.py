@@ -116,7 +116,8 @@ def check_together(format, options, search) -> None:
 
 
 def _is_given(format, options, name):
-    return options[name] not in (None, getattr(format.options, name))
+    value = options[name]  # `False` of a flag, even if the field has another default
+    return value is not False and value not in (None, getattr(format.options, name))
 
 
 def calibration(format) -> Callable[[Any], Any]:

@@ -42,7 +42,7 @@ WRAPPERS = {
     "matplotlib": {"keras_transformer/plots/figure.py"},
     "ai_edge_litert": {"export/litert/engines.py"},
     "litert_converter": {"export/litert/stablehlo/compiler.py"},
-    "onnxruntime": {"export/onnx/int8.py", "export/onnx/model.py"},
+    "onnxruntime": {"export/onnx/int8.py", "export/onnx/packages.py"},
     "ctranslate2": {"export/ctranslate2/engine.py"},
     "huggingface_hub": {"keras_transformer/pretrained/hub.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
