@@ -13,6 +13,7 @@ CHECKPOINT = "checkpoint"  # the folder
 EXAMPLES = (3, 14, 40, 126)  # tokens of the texts to check exports with
 LENGTHS = (16, 128, 512)
 MIXED = "litert-mixed"  # the file for texts of different lengths
+TORCH_ONNX = "torch-onnx"  # the file of torch's exporter, with operators fused by ONNX Runtime
 MIXED_SIZES, MIXED_LENGTHS = (1, 4), (8, 16, 24, 32, 48, 64, 96, LONGEST_MIXED)
 GROUP = 8  # number of texts in a sorted batch
 # Random weights have no quality to lose; the report has the error.
@@ -34,8 +35,8 @@ class Written:
 
 def path_of(folder, kind, how):
     """Returns the path of a file or folder of a peer."""
-    ending = {"onnx": ".onnx", "litert": ".tflite", MIXED: ".tflite"}.get(kind, "")
-    return pathlib.Path(folder, f"{kind}_{how}{ending}")
+    endings = {"onnx": ".onnx", TORCH_ONNX: ".onnx", "litert": ".tflite", MIXED: ".tflite"}
+    return pathlib.Path(folder, f"{kind}_{how}{endings.get(kind, '')}")
 
 
 def commands(folder, kinds, cases):
@@ -43,8 +44,8 @@ def commands(folder, kinds, cases):
 
     Args:
         folder: Folder with the checkpoint.
-        kinds: Pairs of a kind of export, `saved-model`, `ctranslate2`, `litert` or `MIXED`, and a
-            quantisation, `none` or `int8`.
+        kinds: Pairs of a kind of export, `saved-model`, `ctranslate2`, `onnx`, `litert` or `MIXED`,
+            and a quantisation, `none` or `int8`.
         cases: The `Case`s of texts of one length.
     """
     run, given = folder / "run", ["--sentences", str(folder / "sentences.txt")]
@@ -155,14 +156,14 @@ def model_with_head(encoder, checkpoint, attention):
     return WithHead().eval()
 
 
-def write_onnx(encoder, folder):
+def write_torch_onnx(encoder, folder):
     """Writes the graph that ONNX Runtime's optimizer fuses, and its dynamic int8 form."""
     import onnx
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
     from onnxruntime.transformers import optimizer
 
-    plain, fused = folder / "plain.onnx", path_of(folder, "onnx", "none")
+    plain, fused = folder / "plain.onnx", path_of(folder, TORCH_ONNX, "none")
     model = model_with_head(encoder, folder / CHECKPOINT, "eager")
     names = ("input_ids", "attention_mask")
     ids = torch.full((2, 9), len(SPECIAL))
@@ -182,10 +183,10 @@ def write_onnx(encoder, folder):
         raise RuntimeError(f"ONNX Runtime's optimizer did not fuse the attention: {fusions}")
     optimized.save_model_to_file(str(fused))
     quantize_dynamic(
-        str(fused), str(path_of(folder, "onnx", "int8")), per_channel=True,
+        str(fused), str(path_of(folder, TORCH_ONNX, "int8")), per_channel=True,
         weight_type=QuantType.QInt8, extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
     )  # fmt: skip
     plain.unlink()
 
 
-WRITERS = {"checkpoint": write_checkpoint, "onnx": write_onnx}
+WRITERS = {CHECKPOINT: write_checkpoint, TORCH_ONNX: write_torch_onnx}

@@ -1,13 +1,14 @@
-"""Encoders that answer in one pass: our exports compared with four other libraries.
+"""Encoders that answer in one pass: our exports compared with other libraries.
 
     python benchmarks/encoders.py --shape all --peers-python PYTHON --json results.json
 
 The checkpoints have the shapes of BERT-base, with the head of a classifier of texts, and of MiniLM
 with six layers, as a sentence encoder; the weights are random. `keras-transformer convert hf` and
-`keras-transformer export` write our files and the folders for CTranslate2; ONNX Runtime,
-transformers (compiled by torch) and sentence-transformers read the same checkpoint, or what their
-own converters make of it. The other libraries run in PYTHON, an environment with torch,
-transformers, sentence-transformers, onnx, onnxruntime and ctranslate2.
+`keras-transformer export` write our files and the folders for CTranslate2. The peer `onnxruntime`
+runs an .onnx file of torch's exporter whose operators ONNX Runtime's own optimizer has fused.
+transformers (compiled by torch) and sentence-transformers read the checkpoint itself. The other
+libraries run in PYTHON, an environment with torch, transformers, and what the chosen peers need of
+sentence-transformers, onnx, onnxscript, onnxruntime and ctranslate2.
 
 All peers get the same token ids with the same mask, and return probabilities or vectors. Before
 anything is timed, the outputs for a batch with padding are compared: those of float32 must agree to
@@ -31,7 +32,16 @@ import time
 
 import click
 from command import KEPT_FILES, RESULTS, Peer, describe_machine, interleave, names
-from encoder_files import CHECKPOINT, GROUP, LENGTHS, MIXED, commands, path_of
+from encoder_files import (
+    CHECKPOINT,
+    GROUP,
+    LENGTHS,
+    MIXED,
+    TORCH_ONNX,
+    WRITERS,
+    commands,
+    path_of,
+)
 from encoder_report import add_peers, show
 from encoder_task import ENCODERS, Case
 from measurements import BenchmarkError
@@ -41,9 +51,10 @@ from pretrained_report import size_of
 from workers import Worker
 
 HERE = "pip install -e ."
+ONNX = "pip install -e .[onnx]"
 THERE = (
-    "--peers-python, with `pip install torch transformers sentence-transformers onnx onnxruntime "
-    "ctranslate2`"
+    "--peers-python, with `pip install torch transformers sentence-transformers onnx onnxscript "
+    "onnxruntime ctranslate2`"
 )
 PEERS = {
     "ours": Peer("encoder_peers.ours", "keras_transformer", HERE, {}, ("saved-model", "none")),
@@ -52,10 +63,14 @@ PEERS = {
     "ours-litert-int8": Peer("encoder_peers.litert", "ai_edge_litert",
                              "pip install ai-edge-litert", {"quantize": "int8"},
                              ("litert", "int8")),
-    "onnxruntime": Peer("encoder_peers.onnx_runtime", "onnxruntime", THERE, {"quantize": "none"},
-                        ("onnx", "none")),
-    "onnxruntime-int8": Peer("encoder_peers.onnx_runtime", "onnxruntime", THERE,
-                             {"quantize": "int8"}, ("onnx", "int8")),
+    "ours-onnx": Peer("encoder_peers.onnx", "onnxruntime", ONNX, {"quantize": "none"},
+                      ("onnx", "none")),
+    "ours-onnx-int8": Peer("encoder_peers.onnx", "onnxruntime", ONNX, {"quantize": "int8"},
+                           ("onnx", "int8")),
+    "onnxruntime": Peer("encoder_peers.torch_onnx", "onnxruntime", THERE, {"quantize": "none"},
+                        (TORCH_ONNX, "none")),
+    "onnxruntime-int8": Peer("encoder_peers.torch_onnx", "onnxruntime", THERE,
+                             {"quantize": "int8"}, (TORCH_ONNX, "int8")),
     "ctranslate2": Peer("encoder_peers.ctranslate2", "ctranslate2", THERE,
                         {"quantize": "none", "compute_type": "float32"}, ("ctranslate2", "none")),
     "ctranslate2-int8": Peer("encoder_peers.ctranslate2", "ctranslate2", THERE,
@@ -113,7 +128,8 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
         "commands": [], "encoders": [],
     }  # fmt: skip
     try:
-        packages = {peer.package for peer in PEERS.values() if peer.install == THERE} | {"torch"}
+        theirs = {PEERS[peer].package for peer in peers if PEERS[peer].install == THERE}
+        packages = theirs | {"torch", "transformers"}  # which write the checkpoint
         report["settings"]["versions"] = versions_in(peers_python, packages, THERE)
         for name in ("bert-base", "minilm-l6") if shape == "all" else (shape,):
             encoder = ENCODERS[name]
@@ -140,13 +156,13 @@ def make_files(report, encoder, folder, peers, cases, mixed, python):
     """Writes the checkpoint, the files of the other libraries, and ours, unless they exist."""
     folder.mkdir(parents=True, exist_ok=True)
     kinds = [PEERS[peer].files for peer in peers]
-    for kind in dict.fromkeys(["checkpoint", *(kind for kind, _ in kinds)]):
-        place = folder / CHECKPOINT if kind == "checkpoint" else path_of(folder, kind, "int8")
-        if kind in ("checkpoint", "onnx") and not place.exists():
+    for kind in dict.fromkeys([CHECKPOINT, *(kind for kind, _ in kinds)]):
+        place = folder / CHECKPOINT if kind == CHECKPOINT else path_of(folder, kind, "int8")
+        if kind in WRITERS and not place.exists():
             order = {"encoder": dataclasses.asdict(encoder), "folder": str(folder), "kind": kind}
             with Worker(f"writing {kind}", "encoder_files", order, 1, python):
                 pass
-    ours = [files for files in kinds if files[0] in ("saved-model", "litert", "ctranslate2")]
+    ours = [files for files in kinds if files[0] not in WRITERS]
     ours += [(MIXED, how) for kind, how in ours if kind == "litert" and mixed]
     write_measured(report, encoder.name, folder, commands(folder, ours, cases))
 

@@ -2,7 +2,8 @@
 
 TITLES = {
     "ours": "SavedModel", "ours-xla": "SavedModel, XLA", "ours-litert": "LiteRT, float32",
-    "ours-litert-int8": "LiteRT, int8", "onnxruntime": "ONNX Runtime, float32, fused",
+    "ours-litert-int8": "LiteRT, int8", "ours-onnx": "our `.onnx`, float32",
+    "ours-onnx-int8": "our `.onnx`, int8", "onnxruntime": "ONNX Runtime, float32, fused",
     "onnxruntime-int8": "ONNX Runtime, int8, fused", "ctranslate2": "CTranslate2, float32",
     "ctranslate2-int8": "CTranslate2, int8", "transformers": "Transformers",
     "transformers-compiled": "Transformers, compiled",

@@ -43,6 +43,7 @@ from speech_task import SHAPES
 from workers import Worker
 
 HERE = "pip install -e ."
+ONNX = "pip install -e .[onnx]"
 THERE = "--peers-python, with `pip install torch transformers faster-whisper pywhispercpp`"
 PEERS = {
     "ours": Peer("speech_peers.ours", "keras_transformer", HERE, {}, ("saved-model", "none")),
@@ -50,6 +51,10 @@ PEERS = {
                         ("litert", "none")),
     "ours-litert-int8": Peer("speech_peers.litert", "ai_edge_litert", HERE, {"quantize": "int8"},
                              ("litert", "int8")),
+    "ours-onnx": Peer("speech_peers.onnx", "onnxruntime", ONNX, {"quantize": "none"},
+                      ("onnx", "none")),
+    "ours-onnx-int8": Peer("speech_peers.onnx", "onnxruntime", ONNX, {"quantize": "int8"},
+                           ("onnx", "int8")),
     "faster-whisper": Peer("speech_peers.ctranslate2", "faster-whisper", THERE,
                            {"quantize": "none", "compute_type": "float32"},
                            ("ctranslate2", "none")),
@@ -65,7 +70,10 @@ PEERS = {
     "transformers-compiled": Peer("speech_peers.hugging_face", "transformers", THERE,
                                   {"compile": True}, (CHECKPOINT, "")),
 }  # fmt: skip
-INEXACT = {"ours-litert-int8", "faster-whisper-int8", "whisper-cpp-float16", "whisper-cpp-int8"}
+INEXACT = {
+    "ours-litert-int8", "ours-onnx-int8", "faster-whisper-int8", "whisper-cpp-float16",
+    "whisper-cpp-int8",
+}  # fmt: skip
 
 
 # fmt: off
@@ -116,7 +124,7 @@ def make_files(report, speech, folder, peers, python):
     """Writes the checkpoint, the files of the other libraries, and ours, unless they exist."""
     folder.mkdir(parents=True, exist_ok=True)
     kinds = list(dict.fromkeys([(CHECKPOINT, ""), *(PEERS[peer].files for peer in peers)]))
-    ours = [(kind, how) for kind, how in kinds if kind in ("saved-model", "litert")]
+    ours = [(kind, how) for kind, how in kinds if kind in ("saved-model", "litert", "onnx")]
     for kind, how in kinds:
         if (kind, how) in ours or path_of(folder, kind, how).exists():
             continue

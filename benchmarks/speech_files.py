@@ -39,7 +39,7 @@ def make(order):
 
 def path_of(folder, kind, how):
     """Returns the path of a file or folder of a peer."""
-    ending = {"litert": ".tflite", "whisper-cpp": ".bin"}.get(kind, "")
+    ending = {"litert": ".tflite", "onnx": ".onnx", "whisper-cpp": ".bin"}.get(kind, "")
     return pathlib.Path(folder, CHECKPOINT if kind == CHECKPOINT else f"{kind}_{how}{ending}")
 
 
@@ -49,8 +49,8 @@ def commands(speech, folder, kinds):
     Args:
         speech: A `Speech`.
         folder: Folder with the checkpoint.
-        kinds: Pairs of a kind of export, `saved-model` or `litert`, and a quantisation, `none` or
-            `int8`.
+        kinds: Pairs of a kind of export, `saved-model`, `litert` or `onnx`, and a quantisation,
+            `none` or `int8`.
     """
     run = folder / "run"
     convert = ["convert", "hf", str(folder / CHECKPOINT), str(run), "--license", "none"]

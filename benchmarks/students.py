@@ -3,10 +3,10 @@
     python benchmarks/students.py --bergamot-python PYTHON --bergamot-package FOLDER --json f.json
 
 One student with random weights (six encoder layers, two recurrent decoder layers, 32,000 tokens) is
-exported by `keras-transformer export litert` and by `export marian`, both with `--quantize int8`.
-Each engine runs its export natively and in headless Chromium: LiteRT and LiteRT.js, Bergamot's
-library and its WebAssembly. Inputs and outputs are texts, so tokenization and search are both
-timed. With a shortlist, all engines use the same one.
+exported by `keras-transformer export litert`, `export onnx` and `export marian`, all with
+`--quantize int8`. ONNX Runtime runs its export natively, the others also in headless Chromium:
+LiteRT and LiteRT.js, Bergamot's library and its WebAssembly. Inputs and outputs are texts, so
+tokenization and search are both timed. With a shortlist, all engines use the same one.
 
 Sentences have 23 words, each of which is a token, with frequencies like those of words in natural
 language. Every output must have 32 tokens, which is checked: Bergamot stops at a multiple of the
@@ -37,6 +37,7 @@ from student_parts.task import STUDENTS, sentences
 from workers import Worker
 
 NATIVE = "pip install ai-edge-litert"
+ONNX = "pip install -e .[onnx]"
 PAGE = "`npm install` in examples/browser, Node and Chromium"
 PYTHON = "Python 3.10 with `pip install --no-deps bergamot`, and --bergamot-python"
 PACKAGE = "`npm install @browsermt/bergamot-translator`, Node, Chromium and --bergamot-package"
@@ -45,6 +46,7 @@ ENGINES = {
     "ours-browser": Peer(
         "student_parts.browser", "LiteRT.js", PAGE, {"engine": "litert"}, ("litert",)
     ),
+    "ours-onnx": Peer("student_parts.onnx", "onnxruntime", ONNX, {}, ("onnx",)),
     "bergamot": Peer("student_parts.bergamot", "bergamot", PYTHON, {}, ("marian",)),
     "bergamot-browser": Peer(
         "student_parts.browser", "Bergamot's WebAssembly", PACKAGE, {"engine": "bergamot"},
@@ -52,7 +54,7 @@ ENGINES = {
     ),
 }  # fmt: skip
 SHORTLISTS = {"without": False, "with": True}
-PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "sentencepiece")
+PACKAGES = ("tensorflow", "keras", "ai-edge-litert", "onnxruntime", "sentencepiece")
 
 
 # fmt: off
@@ -107,6 +109,7 @@ def look_for(engines, bergamot_python, bergamot_package):
     package = bergamot_package and (bergamot_package / "translator.js").is_file()
     there = {
         "ours": importlib.util.find_spec("ai_edge_litert") is not None,
+        "ours-onnx": importlib.util.find_spec("onnxruntime") is not None,
         "ours-browser": page,
         "bergamot": bergamot_python and has_bergamot(bergamot_python),
         "bergamot-browser": package and has_browser(),

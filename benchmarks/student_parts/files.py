@@ -18,6 +18,7 @@ from student_parts.task import (
 SENTENCES = 4  # to check an export with; few, because the weights are random
 CALIBRATION = 32  # sentences
 RUN, SHORTLIST, LINES, SHOWN = "run", "lists.bin", "sentences.txt", "calibration.txt"
+ENDINGS = {"litert": ".tflite", "onnx": ".onnx"}  # of exports that are one file
 MODEL, LEXICON = "model.intgemm.alphas.bin", "lex.s2t.bin"
 
 
@@ -56,7 +57,7 @@ def commands(student, folder, kinds, restricted, batches):
     Args:
         student: A `Student`.
         folder: Folder in which `make` has written its run.
-        kinds: Kinds of exports, `litert` and `marian`.
+        kinds: Kinds of exports: `litert`, `onnx` and `marian`.
         restricted: List of booleans: `True` for an export with a shortlist, `False` without.
         batches: Increasing batch sizes.
     """
@@ -66,7 +67,7 @@ def commands(student, folder, kinds, restricted, batches):
         "--batch-sizes", ",".join(map(str, batches)),
         "--lengths", f"{SOURCE_LENGTH},{student.length}",
     ]  # fmt: skip
-    options = {"litert": shapes, "marian": ["--calibration", str(folder / SHOWN)]}
+    options = {"litert": shapes, "onnx": [], "marian": ["--calibration", str(folder / SHOWN)]}
     chosen = []
     for kind in kinds:
         for choice in restricted:
@@ -81,12 +82,12 @@ def commands(student, folder, kinds, restricted, batches):
 def path_of(folder, kind, restricted):
     """Returns the path of an export."""
     name = f"{kind}_shortlist" if restricted else kind
-    return pathlib.Path(folder, name + (".tflite" if kind == "litert" else ""))
+    return pathlib.Path(folder, name + ENDINGS.get(kind, ""))
 
 
 def shipped(folder, kind, restricted):
     """Returns the files of an export that are shipped to users."""
     path = path_of(folder, kind, restricted)
-    if kind == "litert":
+    if kind in ENDINGS:
         return [path]
     return [path / MODEL, path / "vocab.spm", *([path / LEXICON] if restricted else [])]

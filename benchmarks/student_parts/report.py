@@ -8,7 +8,7 @@ from measurements import spread
 
 from student_parts.task import SOURCE_LENGTH
 
-RIVALS = {"ours": "bergamot", "ours-browser": "bergamot-browser"}
+RIVALS = {"ours": "bergamot", "ours-onnx": "bergamot", "ours-browser": "bergamot-browser"}
 
 
 def add_engines(report, student, case, measured):

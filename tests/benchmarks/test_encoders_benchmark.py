@@ -47,11 +47,12 @@ def test_all_peers_return_the_same_outputs(shape, tmp_path):
     """Otherwise `check_outputs` would stop the benchmark."""
     output = tmp_path / "figures.json"
     options = [f"--shape={shape}", "--cases=1x16,3x128", "--mixed=8", "--repeats=2"]
-    peers = "ours,ours-litert,ours-litert-int8,onnxruntime,onnxruntime-int8,ctranslate2"
+    peers = "ours,ours-litert,ours-litert-int8,ours-onnx,ours-onnx-int8,"
+    peers += "onnxruntime,onnxruntime-int8,ctranslate2"
     done = benchmark(*options, "--seconds=0", "--peers", peers, "--json", output)
     assert done.returncode == 0, done.stderr
     report = json.loads(output.read_text())
-    assert len(report["commands"]) == 8
+    assert len(report["commands"]) == 10
     for row in report["encoders"]:
         assert row["error"] < (0.1 if "int8" in row["peer"] else 1e-4) and row["bytes"] > 1e3
     assert {row["case"] for row in report["encoders"]} == {

@@ -82,7 +82,7 @@ def test_a_peer_with_other_outputs_is_not_timed(tokens, message):
 @pytest.mark.parametrize(
     "peers",
     [
-        "ours,ours-litert",
+        "ours,ours-litert,ours-onnx",
         pytest.param(
             "ours-litert,faster-whisper,whisper-cpp-float16,transformers",
             marks=pytest.mark.skipif(PYTHON is None, reason="needs --peers-python"),

@@ -10,15 +10,19 @@ import pytest
 import tensorflow as tf
 from exporting import asked
 
-from keras_transformer import Beam, Translator
+from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.export import (
     LiteRTOptions,
+    OnnxOptions,
     SavedModelOptions,
     export_litert,
     export_marian,
+    export_onnx,
     export_saved_model,
 )
 from keras_transformer.export.litert.runtime import LiteRTTranslator
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.run import Run
@@ -73,6 +77,25 @@ def test_a_tflite_file(translator, sentences, tmp_path):
     loaded = LiteRTTranslator(tmp_path / "m.tflite")
     texts = [best.text for best in loaded.answer_batch(sentences)]
     assert texts == translator(sentences)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("search", [Greedy(), BEAM], ids=["greedy", "beam"])
+def test_an_onnx_file_gives_marians_tokens_and_scores(run, student, tmp_path, search):
+    """Those of the best output of 50 sentences; a beam ranks by Marian's normalised score."""
+    translator = Translator.from_run(run, max_length=128)
+    rows = student.greedy[::4] if search == Greedy() else student.beam[::16]
+    assert len(rows) == 50
+    texts = [text for text, *_ in rows]
+    export_onnx(translator, tmp_path / "m.onnx", texts[:4], OnnxOptions(search=search))
+    loaded = OnnxTranslator(OnnxModel(tmp_path / "m.onnx"))
+    ids, target = translator.source_tokenizer.encode(texts).to_list(), translator.target_tokenizer
+    special = translator.model.config.tokens
+    for (_, expected, *scores), tokens, score in zip(rows, *loaded.decode(ids), strict=True):
+        emitted = tokens[0][tokens[0] != special.pad_id].tolist()
+        words = [token for token in emitted if token != special.eos_id]
+        assert " ".join(target.pieces(words)) == expected
+        assert abs(score[0] - float(scores[-1])) < 1e-4 * len(emitted)
 
 
 @pytest.mark.long
