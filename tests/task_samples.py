@@ -1,12 +1,18 @@
-"""Pipelines of every task that answers in one pass, with random weights, and inputs for each."""
+"""Pipelines of every task, with random weights, and inputs or a beam search for each."""
 
+import functools
+
+import marian_models
 import numpy as np
 import pipelines
 from support import normal, randomise, with_effect
 
+from keras_transformer import Beam, Transformer, TransformerConfig, Translator
 from keras_transformer.models import Calculator, SeriesConfig, SeriesRegressor
 from keras_transformer.pipelines import CalculatorPipeline, SeriesSimulator
+from keras_transformer.positions import Sinusoidal
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
+from keras_transformer.tokenizers import SentencePieceTokenizer
 
 RNG = np.random.default_rng(3)
 
@@ -51,6 +57,22 @@ def reading_transformer():
     return pipelines.story_answerer("transformer")
 
 
+@functools.cache
+def student():
+    """A translator in the layout of Marian's students, with their kind of vocabulary."""
+    sizes = {"vocab_size": 48, "num_layers": 2, "num_decoder_layers": 1, "d_model": 16, "d_ff": 24}
+    options = {"num_heads": 2, "max_length": 12, "attention_bias": True, "output_bias": True}
+    layout = {"decoder": "ssru", "decoder_start": "zeros"}
+    position = Sinusoidal("halves", endpoint=True)
+    config = TransformerConfig(**sizes, **options, **layout, dropout=0.0, position=position)
+    vocabulary = SentencePieceTokenizer(marian_models.vocabulary(48, **marian_models.IDS))
+    model = randomise(Transformer(config))
+    for weight in model.weights:
+        if weight.path.endswith("query/kernel"):  # so that outputs depend on the source
+            weight.assign(4 * weight)
+    return Translator(model, vocabulary)
+
+
 EXPRESSIONS = ["101+11", "1*1", "1101*1011", "0+0", "10+1"]
 STORIES = [("a cat runs. the big dog runs.", "the dog"), ("the cat runs.", "a cat")]
 RECORDINGS = [
@@ -72,4 +94,12 @@ SAMPLES = {
     neural_gpu: EXPRESSIONS,
     extended_neural_gpu: EXPRESSIONS,
     calculating_transformer: EXPRESSIONS,
+}
+# Those that generate text, and a beam for each.
+GENERATORS = {
+    student: Beam(3),
+    pipelines.translator: Beam(3),
+    pipelines.recurrent_translator: Beam(3, normalization="power", stopping="score"),
+    pipelines.generator: Beam(3, length_penalty=0.0),
+    pipelines.summarizer: Beam(2, stopping="narrow"),
 }

@@ -3,22 +3,14 @@
 import numpy as np
 import pipelines
 import pytest
-from task_samples import SAMPLES
+from task_samples import GENERATORS, SAMPLES
 
 import keras_transformer
-from keras_transformer import Beam
 from keras_transformer.export import OnnxOptions, export_onnx
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
-
-GENERATORS = {
-    pipelines.translator: Beam(3),
-    pipelines.recurrent_translator: Beam(3, normalization="power", stopping="score"),
-    pipelines.generator: Beam(3, length_penalty=0.0),
-    pipelines.summarizer: Beam(2, stopping="narrow"),
-}
 
 
 @pytest.mark.parametrize("make", SAMPLES, ids=lambda make: make.__name__)
