@@ -29,7 +29,7 @@ from keras_transformer.export.runtime import (
     reason,
 )
 from keras_transformer.export.source_ids import check_source_ids
-from keras_transformer.tasks.results import COMPLETE, Alignment, Translation, to_best
+from keras_transformer.tasks.results import COMPLETE, Translation, to_best
 
 Kind = TypeVar("Kind", bound="LiteRTGenerator")
 
@@ -210,19 +210,6 @@ class LiteRTTranslator(LiteRTGenerator):
                 "Alignments need a file for one pair of languages that was exported with "
                 "--alignment, and greedy search."
             )
-
-    def _align(self, sentences):
-        read = self._generate(sentences)
-        found, results = read["found"], to_best(read, self.result)
-        columns = read["source"].to_list(), found.tokens[:, 0], found.alignment, results
-        rows = zip(*columns, strict=True)
-        return [self._alignment(*row) for row in rows]
-
-    def _alignment(self, source, target, weights, translation):
-        target = target[: np.count_nonzero(target != self.tokenizers.target.pad_id)]
-        target = target if translation.text or translation.score else target[:0]
-        pieces = self.tokenizers.source.pieces(source), self.tokenizers.target.pieces(target)
-        return Alignment(*pieces, weights[: len(target), : len(source)], translation)
 
     def find(
         self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
