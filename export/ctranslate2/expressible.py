@@ -106,6 +106,8 @@ def check_expressible(config, origin=None) -> None:
         origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
             setting of that checkpoint.
     """
+    if not all(stack.has_blocks for stack in config.stacks):
+        raise ExportError("The layout for CTranslate2 cannot express a model without blocks.")
     reasons = [reason for stack in config.stacks for reason in _reasons(stack, config)]
     if config.encoder is not None and isinstance(config.encoder.position, Alibi):
         reasons.append("alibi positions of an encoder")
