@@ -44,6 +44,7 @@ def finished(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_multiplications_of_a_run_are_those_of_its_batches(finished):
     """The count equals the equations of the model, for the shapes of the batches."""
     from table2_run import Trained, _inputs, _session
@@ -70,6 +71,7 @@ def test_multiplications_of_a_run_are_those_of_its_batches(finished):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_table_is_made(finished):
     output = finished.parent / "table2.json"
     done = run_benchmark(

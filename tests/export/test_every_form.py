@@ -194,7 +194,7 @@ def test_a_beam_takes_what_is_fixed_from_the_form(opened, form):
 
 
 def test_another_kind_of_search_is_refused(opened, form, path):
-    wrong = "beam" if form == "run" else Sample()
+    wrong = "beam" if form in ("run", "onnx") else Sample()  # these also know sampling
     for attempt in (
         lambda: opened.with_search(wrong),
         lambda: opened(ONE, search=wrong),

@@ -63,7 +63,7 @@ KINDS = {
         **{"feed_forward": "gated", "activation": "gelu_tanh"},
     },
 }
-SHORT_FILES = ("bahdanau", "bytenet", "ssru, output bias", "gru")
+SHORT_FILES = ("ssru, output bias", "gru")
 COMPILED = SavedModelOptions(jit=True, batch_sizes=(4,), lengths=(LIMIT,), check_seconds=1)
 
 

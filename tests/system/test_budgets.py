@@ -118,6 +118,7 @@ def test_a_mixer_is_listed_wherever_mixers_are(with_one_more):
     assert done.stdout == "5 []\n"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_mixer_is_tested_by_its_row(with_one_more):
     """Against its reference, in a search, and in the ways in which Keras runs a layer."""

@@ -1,5 +1,6 @@
 """Weights that are not in the graphs during a conversion: the file is the same as with them."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -13,6 +14,7 @@ from tensorflow.lite.tools import flatbuffer_utils
 from keras_transformer import Transformer
 from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert import stand_ins
+from keras_transformer.export.litert.converters import TENSORFLOW
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.stored_weights import Unrecognized, Uses
 from keras_transformer.layers.kernels import Kernels
@@ -40,9 +42,8 @@ def theirs(pipeline):
 
 
 def without_stand_ins(pipeline, quantize):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conversion, "QUANTIZATIONS", ())
-        return described(conversion.convert(pipeline, SIGNATURES, quantize))
+    converter = dataclasses.replace(TENSORFLOW, stand_ins=((),))
+    return described(conversion.convert(pipeline, SIGNATURES, quantize, converter=converter))
 
 
 @pytest.fixture

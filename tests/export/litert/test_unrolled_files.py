@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from documents import blocks
 from litert_files import functions_of
+from marks import long, slow_except
 from pipelines import classifier
 from support import randomise, run_benchmark, small_config, small_fields, with_effect
 
@@ -184,7 +185,7 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_except(KINDS, "ssru", "language model", mark=long))
 def test_every_kind_of_model_with_greedy_search_and_a_beam(kind, tokenizer, tmp_path):
     """The check of the export compares tokens and scores of both searches with the model."""
     make, options = KINDS[kind]
