@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from marks import slow, slow_except
+from marks import long, slow_except
 from support import run_benchmark
 
 from keras_transformer.layers import (
@@ -98,6 +98,7 @@ def test_a_dilated_convolution_reads_positions_apart():
     assert reached(GatedConvolution(width=4), LENGTH - 1, True) == [7, 8, 9, 10]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_path_is_logarithmic_while_the_dilation_grows():
     from table1_reach import Counted
@@ -113,12 +114,12 @@ def test_a_path_is_logarithmic_while_the_dilation_grows():
 @pytest.mark.parametrize(
     ("name", "length", "layers", "path"),
     [
-        slow("self_attention", 11, 1, 1),
+        long("self_attention", 11, 1, 1),
         ("restricted", 11, 4, 4),  # ceil(10 / 3)
-        slow("lstm", 11, 1, 11),
+        long("lstm", 11, 1, 11),
         ("ssru", 11, 1, 4),  # ceil(log2(11)) rounds of doubling
         ("gated_convolution", 11, 5, 5),  # ceil(10 / 2)
-        slow("dilated_convolution", 11, 3, 3),  # 2 + 4 + 8 positions
+        long("dilated_convolution", 11, 3, 3),  # 2 + 4 + 8 positions
     ],
 )
 def test_layers_and_path_between_the_ends(name, length, layers, path):
@@ -130,6 +131,7 @@ def test_layers_and_path_between_the_ends(name, length, layers, path):
     assert not row["last"]["vanishes"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["forward", "training"])
 def test_sequential_operations_grow_as_in_table_1(phase):
@@ -149,6 +151,7 @@ def test_sequential_operations_grow_as_in_table_1(phase):
     assert steps[0] == steps[1] > 0  # each doubling of the length is one more round
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_multiplications_are_those_of_the_equations():
     n, d, heads = 7, WIDTH, 3
@@ -305,6 +308,7 @@ def test_the_table_is_made(tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_gpu_must_be_there(tmp_path):
     if tf.config.list_physical_devices("GPU"):

@@ -74,6 +74,7 @@ def continuation(row, prompt):
     return [rows[place][token] for place, token in enumerate(text) if place >= begun]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_prompts_give_different_texts():
     prompts = text_prompts()
@@ -115,6 +116,7 @@ def forced_alone(prompt):
     return lambda _, prefixes: forced([prompt] * len(prefixes), prefixes)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each_search
 def test_an_output_begins_with_its_prompt_which_does_not_count_in_the_score(name):
@@ -150,6 +152,7 @@ def test_steps_with_a_cache_equal_the_whole_model(name):
         np.testing.assert_allclose(sums[b], sum(expected), **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_prompts_of_different_lengths_equal_each_of_them_alone(name):
@@ -220,6 +223,7 @@ def test_each_prompt_has_its_own_limit_as_alone(name):
         assert 0 < counts.max() <= limit
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_graph_of_any_prompts_has_the_same_limits():
     prompts = text_prompts()
@@ -236,6 +240,7 @@ def test_a_graph_of_any_prompts_has_the_same_limits():
     np.testing.assert_allclose(scores, expected[1], **SCORES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_other_lengths_of_a_beam_count_the_same_tokens():
     prompts = text_prompts()
@@ -252,6 +257,7 @@ def test_the_other_lengths_of_a_beam_count_the_same_tokens():
     assert (np.count_nonzero(limited.tokens[:, 0], axis=1) < lengths + 5).all()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 def test_a_state_that_grows_in_stages_gives_the_same(name):
@@ -279,6 +285,7 @@ def test_samples_differ_and_temperature_zero_is_greedy():
     np.testing.assert_array_equal(tokens, expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_compiled_is_eager(name="sample", jit_compile=True):
     prompts = text_prompts()

@@ -145,6 +145,7 @@ def test_graphs_of_any_and_of_fixed_shape_read_prompts(name, shape):
     require_equal(traced(prompts), SEARCHES[name](StepByStep(model), prompts, **options))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_limits_of_single_outputs_count_from_the_end_of_their_prompts():
     prompts = prompts_of([7, 9, 11])
@@ -173,6 +174,7 @@ def test_an_ensemble_reads_with_all_its_members():
     assert int(partly[0].steps[0]) == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "constraints",
@@ -213,6 +215,7 @@ def test_no_prompts_at_all():
         assert tokens.shape[0] == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_follows_the_end_of_a_prompt_is_not_read():
     """Tokens after `eos_id` belong to no prompt."""

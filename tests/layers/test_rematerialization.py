@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from marks import slow
+from marks import long
 from mixer_rows import MIXERS, mixer_of
 from support import B, D, F, H, S, T, normal, randomise, small_config
 
@@ -71,12 +71,12 @@ def gradients(layer, tensors, options, graph):
 @pytest.mark.parametrize(
     ("kind", "mode", "graph"),
     [
-        slow("encoder", "larger_than", True),
+        long("encoder", "larger_than", True),
         ("decoder", "full", False),
-        slow("decoder", "full", True),
-        slow("decoder", "list_of_layers", True),
-        slow("decoder", "activations", True),
-        *(slow(kind, "full", True) for kind in MIXERS),
+        long("decoder", "full", True),
+        long("decoder", "list_of_layers", True),
+        long("decoder", "activations", True),
+        *(long(kind, "full", True) for kind in MIXERS),
     ],
 )
 def test_gradients_are_the_same(kind, mode, graph):
@@ -117,6 +117,7 @@ def test_a_block_is_computed_again_as_a_whole(mode, monkeypatch):
     assert calls == {"block": times, "feed_forward": times}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_attention_weights_are_outputs_too():
     tensors, options = arguments("decoder")
@@ -132,6 +133,7 @@ def test_attention_weights_are_outputs_too():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_a_stack_keeps_the_inputs_of_its_blocks(policy):
@@ -172,6 +174,7 @@ def test_a_model_trains_as_without_it():
     assert losses[0][0] != losses[0][-1]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_frames_may_be_embedded_again():
     frames = {"frames": tf.constant(normal(B, S, D))}

@@ -80,6 +80,7 @@ def probabilities_of_translations(model, source, target):
 # Models that generate text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_score_uses_the_mean_of_the_probabilities():
     ours = translators()[0].score(SOURCES[:2], TARGETS[:2])
@@ -92,6 +93,7 @@ def test_a_score_uses_the_mean_of_the_probabilities():
         assert abs(np.log(each[0]).sum() - np.log(each[1]).sum()) > 0.1, "the models are alike"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "search", [Greedy(), pytest.param(Beam(3), marks=pytest.mark.long)], ids=str
@@ -109,6 +111,7 @@ def test_a_list_of_one_model_is_that_model():
     assert classifier().with_model([classifier().model]).models == classifier().models
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "search"),
@@ -147,6 +150,7 @@ def test_texts_continue_their_prompts_by_the_mean():
     assert rows[2][0].score == pytest.approx(np.log(np.mean(each, axis=0)).sum(), abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_alignment_is_the_mean_of_all_models():
     both = translators()[0]
@@ -182,6 +186,7 @@ def test_a_shortlist_can_be_used_with_several_models():
 # Single-pass models
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_probabilities_of_labels_are_means():
     texts = ["a cat", "the big dog runs", "", LONG]
@@ -363,6 +368,7 @@ def runs(tmp_path_factory):
     return {name: write_run(one, folder / name) for name, one in made.items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_several_runs_answer_as_an_ensemble(runs):
     both = [runs["one"], runs["two"]]
@@ -377,6 +383,7 @@ def test_several_runs_answer_as_an_ensemble(runs):
     assert Translator.from_run(tuple(both), max_length=5).max_length == 5
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_search_of_several_runs_is_used_if_all_agree(runs, tmp_path):
     folders = [shutil.copytree(runs["one"], tmp_path / name) for name in "ab"]
@@ -400,6 +407,7 @@ def test_the_maximum_input_length_is_limited_by_the_models():
         Translator(models, tokenizer(), max_length=12)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_runs_that_do_not_fit_are_reported(runs, tmp_path):
     with pytest.raises(ValueError, match="one and .*labels cannot form an ensemble: their tasks"):
