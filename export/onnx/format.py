@@ -66,8 +66,8 @@ FORMAT = Format(
     """Write an .onnx file for ONNX Runtime.
 
     The file contains one search, greedy, a beam or sampling, with its decoding loop, and the
-    vocabulary. Its inputs and outputs are token ids, or with --tokenizer strings, for any number of
-    texts of any length.
+    vocabulary. With --tokenizer it takes and returns strings, otherwise token ids, for any number
+    of texts of any length.
     """,
     "keras-transformer export onnx runs/base model.onnx --beam 4",
     OnnxOptions,
