@@ -127,7 +127,6 @@ def write_text(nodes: Nodes, tokens: str, tokenizer: Any) -> str:
     count = nodes.add("Squeeze", nodes.add("Shape", rows, end=1), zero)  # scalar
     special = [tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id]
     special = nodes.constant([[id] for id in special])  # [3, 1]
-    zero = nodes.constant([0])
     body = Nodes()
     number, before, after = (f"{PREFIX}{name}" for name in ("number", "before", "after"))
     row = body.add("Gather", rows, number, name=f"{PREFIX}row", axis=0)  # [L]

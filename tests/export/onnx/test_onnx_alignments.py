@@ -43,7 +43,7 @@ def attention(source, tokens):
 
 
 def test_the_output_is_the_attention_of_the_model(path):
-    """Of every hypothesis, with zeros for the padding of the source and of the output."""
+    """Each hypothesis has them, with zeros for the padding of the source and of the output."""
     model = OnnxModel(path)
     outputs = model.run(**inputs_of(model, ROWS, width=7, limit=11))
     tokens = outputs["tokens"].reshape(len(ROWS), -1, 11)  # [B, M, L]

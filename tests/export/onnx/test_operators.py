@@ -276,7 +276,7 @@ def test_an_operator_of_a_row_alone_returns_the_row(name):
 
 @pytest.mark.parametrize("name", ["AddV2", "Sub", "Mul", "BitwiseXor", "RightShift"])
 def test_unsigned_numbers_wrap_around(name):
-    """Of tensors, and of a tensor and a constant."""
+    """For two tensors, and for a tensor and a constant."""
     numbers = EXTREMES.reshape(-1, 1), EXTREMES.reshape(1, -1)
     if name == "RightShift":
         numbers = numbers[0], np.array([[0, 1, 8, 31]], "uint32")

@@ -82,7 +82,7 @@ def test_a_tflite_file(translator, sentences, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("search", [Greedy(), BEAM], ids=["greedy", "beam"])
 def test_an_onnx_file_gives_marians_tokens_and_scores(run, student, tmp_path, search):
-    """Those of the best output of 50 sentences; a beam ranks by Marian's normalised score."""
+    """The best output of 50 sentences; a beam ranks by Marian's normalised score."""
     translator = Translator.from_run(run, max_length=128)
     rows = student.greedy[::4] if search == Greedy() else student.beam[::16]
     assert len(rows) == 50
