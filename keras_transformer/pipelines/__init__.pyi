@@ -1,6 +1,12 @@
 """Public names and the modules that define them."""
 
 # isort: off
+from ..documents.documents import (
+    Document as Document,
+    Documents as Documents,
+    Sentence as Sentence,
+)
+from ..documents.sentences import SentenceSplitter as SentenceSplitter
 from ..tasks.arithmetic.codec import Calculation as Calculation
 from ..tasks.arithmetic.pipeline import CalculatorPipeline as CalculatorPipeline
 from ..tasks.answering import Answering as Answering

@@ -31,6 +31,7 @@ WRAPPERS = {
         "training/data/sources/tfds.py",
         "training/tasks/speech_recognition/tfds.py",
     },
+    "sentencex": {"keras_transformer/documents/sentences.py"},
     "sacrebleu": {"keras_transformer/text/quality.py"},
     "rouge_score": {"keras_transformer/tasks/summarization/metrics.py"},
     "nltk": {"keras_transformer/tasks/summarization/metrics.py"},
@@ -91,6 +92,7 @@ PACKAGES = {
     "keras_transformer/decoding": {".", "config", "models", "layers"},
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {".", "audio", "config", "fields", "models", "decoding", "text"},
+    "keras_transformer/documents": {".", "decoding", "tasks", "text"},
     "keras_transformer/opening": {".", "pretrained", "tasks", "text"},
     "keras_transformer/pretrained": {
         *(

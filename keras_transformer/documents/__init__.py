@@ -1,0 +1,1 @@
+"""Documents: text, HTML, XML and Markdown around a model that translates sentences."""

@@ -1,0 +1,158 @@
+"""Blocks divided into sentences, which are translated and put together again."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from keras_transformer.decoding import Beam, Sample
+from keras_transformer.documents.block import TextBlock, core
+from keras_transformer.documents.placing import write_block
+from keras_transformer.documents.sentences import divided, halves, is_text
+from keras_transformer.documents.units import copied_units, one_spaced, translated_units
+
+
+@dataclasses.dataclass
+class Passage:
+    """A sentence of a block, or a part of a long one, on its way to its translation.
+
+    Args:
+        block: The `TextBlock`.
+        start, end: Its range in the text of the block.
+        has_marks: Whether marks begin, end or are inside it.
+        is_part: Whether it is a part of a sentence that is longer than the model's limit.
+        translation: Its `Translation`.
+        alignment: Its `Alignment`, or `None`.
+        parts: The parts into which it was divided instead.
+    """
+
+    block: TextBlock
+    start: int
+    end: int
+    has_marks: bool = False
+    is_part: bool = False
+    translation: Any = None
+    alignment: Any = None
+    parts: Sequence["Passage"] = ()
+
+    @property
+    def text(self) -> str:
+        """The text as the model reads it, with single spaces."""
+        return one_spaced(self.block.text, self.start, self.end)[0]
+
+    def leaves(self) -> Iterator["Passage"]:
+        """Yields the passages that were translated, in order."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+    def divide(self) -> Sequence["Passage"]:
+        """Returns its two parts, and keeps them; none if it is too short."""
+        spans = halves(self.block.text, self.start, self.end)
+        cores = [core(self.block.text, *span) for span in spans]
+        if len(spans) > 1:
+            self.parts = [
+                dataclasses.replace(self, start=start, end=end, is_part=True, alignment=None)
+                for start, end in cores
+                if start < end
+            ]
+        return self.parts
+
+
+@dataclasses.dataclass
+class SplitBlock:
+    """A block and the passages of it that are translated; the rest is copied."""
+
+    block: TextBlock
+    passages: list[Passage]
+
+    @classmethod
+    def of(cls, block: TextBlock, splitter: Any, longest: int) -> "SplitBlock":
+        """Returns a block with its sentences.
+
+        Args:
+            block: The block.
+            splitter: Function from a text to the ranges of its sentences.
+            longest: Maximum number of characters of a sentence; longer ones are divided.
+        """
+        text = block.text
+        kept = [(mark.start, mark.end) for mark in block.marks if mark.kept]
+        whole = _joined(splitter(text), kept)
+        passages = []
+        for sentence in whole:
+            spans = divided(text, [sentence], longest)
+            for span in spans:
+                start, end = core(text, *span)
+                if start < end and _has_text(text, start, end, kept):
+                    edges = {edge for mark in block.marks for edge in (mark.start, mark.end)}
+                    has_marks = any(start < edge < end for edge in edges) or (start, end) in kept
+                    passages.append(Passage(block, start, end, has_marks, len(spans) > 1))
+        return cls(block, passages)
+
+    def written(self) -> str:
+        """Returns the translation of the block, as the document writes it."""
+        block, at, units, texts = self.block, 0, [], []
+        literals = {block.text[mark.start : mark.end] for mark in block.marks if mark.kept}
+        for passage in (leaf for one in self.passages for leaf in one.leaves()):
+            start, end, text = passage.start, passage.end, passage.translation.text
+            if block.marks:
+                units += copied_units(block, at, start)
+                units += translated_units(block, start, end, text, passage.alignment, literals)
+            else:
+                texts += [block.source(at, start), block.escape(text, block.text)]
+            at = end
+        if block.marks:
+            return write_block(block, [*units, *copied_units(block, at, len(block.text))])
+        return "".join([*texts, block.source(at, len(block.text))])
+
+
+def passages_of(part: str | SplitBlock) -> list[Passage]:
+    """Returns the passages of a part of a document."""
+    return [] if isinstance(part, str) else part.passages
+
+
+def translate(answering: Any, passages: Sequence[Passage], batch_size: int, progress: Any) -> None:
+    """Translates passages; one that the model would truncate is divided until it fits."""
+    aligns = answering.aligns and not isinstance(answering.search, Beam | Sample)
+    done = 0
+
+    def show(count):
+        if progress is not None:
+            progress(done + count)
+
+    while passages:
+        marked = [one for one in passages if one.has_marks and aligns]
+        others = [one for one in passages if not (one.has_marks and aligns)]
+        how = {"batch_size": batch_size, "progress": show}
+        if others:
+            results = answering.answer([one.text for one in others], **how)
+            for passage, result in zip(others, results, strict=True):
+                passage.translation = result
+            done += len(others)
+        if marked:
+            results = answering.align([one.text for one in marked], **how)
+            for passage, result in zip(marked, results, strict=True):
+                passage.translation, passage.alignment = result.translation, result
+            done += len(marked)
+        passages = [part for one in passages if one.translation.truncated for part in one.divide()]
+
+
+def _joined(spans, kept):
+    """Returns ranges of sentences, of which those that divide a kept passage are one."""
+    inside = {edge for start, end in kept for edge in range(start + 1, end)}
+    result = []
+    for start, end in spans:
+        if result and start in inside:
+            start = result.pop()[0]
+        result.append((start, end))
+    return result
+
+
+def _has_text(text, start, end, kept):
+    """Returns whether a range has a letter outside of kept passages."""
+    for first, last in sorted(kept):
+        if start < last and first < end:
+            if is_text(text, start, max(start, first)):
+                return True
+            start = max(start, last)
+    return is_text(text, start, end)
