@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.export.runtime import padded
 
 # Rounding of a float32, relative to the number.

@@ -7,7 +7,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.tensors import Tensor
 
 SIZES = (50, 400)  # smallest and largest block size that pays off

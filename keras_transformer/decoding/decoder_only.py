@@ -5,9 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import NEVER
 from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
-from keras_transformer.decoding.predictor import Step, count_before_end
+from keras_transformer.decoding.predictor import NEVER, Step, count_before_end
 from keras_transformer.tensors import Tensor
 
 

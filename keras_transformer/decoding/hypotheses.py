@@ -5,8 +5,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.blocks import Blocks
-from keras_transformer.decoding.constraints import NEVER
-from keras_transformer.decoding.predictor import pick
+from keras_transformer.decoding.predictor import NEVER, pick
 from keras_transformer.tensors import Tensor
 
 # Score of a hypothesis that does not exist. Finite, because LiteRT replaces minus infinity by the
@@ -35,7 +34,7 @@ class BeamState(typing.NamedTuple):
     ended_scores: tf.Tensor  # [B, M], normalised
     ended_count: tf.Tensor  # [B], number of all finished hypotheses
     done: tf.Tensor  # [B], True for sentences whose search is done: nothing changes any more
-    runs: tf.Tensor  # [B, N, L], see `Rules.follow`; () without rules
+    runs: typing.Any  # see `Rules.follow`; () without rules
     # [B, L, N, S], attention weights of the steps; () if the predictor has none. They do not move
     # when hypotheses are reordered: `Rows.places` moves instead.
     attention: tf.Tensor
@@ -44,7 +43,8 @@ class BeamState(typing.NamedTuple):
 class Continuations(typing.NamedTuple):
     """Best N continuations of a sentence, and the scores of its N hypotheses if they end here.
 
-    All are `[B, N]`; continuations are in order, the best first.
+    All are `[B, N]`; continuations are in order, the best first. With terms, those that a smaller
+    beam would keep come first.
     """
 
     scores: tf.Tensor
@@ -55,6 +55,10 @@ class Continuations(typing.NamedTuple):
     end_gains: tf.Tensor  # log-probability of `eos_id` for each hypothesis
     among: tf.Tensor  # `gains` and `end_gains` among the allowed tokens; () if not requested
     end_among: tf.Tensor
+    # Scores that an end competes with, `[B, ...]`, and how many of the best it must be among. Both
+    # are () without terms: the scores above, and the size of the beam.
+    rivals: tf.Tensor = ()  # ty: ignore[invalid-assignment]
+    places: tf.Tensor = ()  # ty: ignore[invalid-assignment]
 
 
 def empty_rows(batch, count, length, pad_id, token_scores, places, sums) -> Rows:
@@ -99,7 +103,7 @@ def write(values, here, new) -> Tensor:
 
 
 def best_continuations(
-    logits, allowed, scores, vocabulary, log_sum_exp, gains=False, among=False
+    logits, allowed, scores, vocabulary, log_sum_exp, gains=False, among=False, banks=None
 ) -> Continuations:
     """Returns the best continuations of all hypotheses, and the score of each if it ends here.
 
@@ -114,6 +118,7 @@ def best_continuations(
         vocabulary, log_sum_exp: Those of the predictor.
         gains: Whether to return the log-probabilities of the tokens.
         among: Whether to return those among the allowed tokens.
+        banks: The `Banks` of the hypotheses. `None`: the best continuations are chosen by score.
 
     Returns:
         `Continuations`.
@@ -134,13 +139,20 @@ def best_continuations(
     if vocabulary.rules.end_ids:  # `eos_id` stands for the most probable one
         further = vocabulary.is_further_end(tokens, allowed.column(vocabulary.eos_id))
         best = tf.where(further, NONE, best)
+    if banks is not None:
+        best, tokens = banks.with_terms(best, tokens, allowed.values)
+        count = tokens.shape[2] or tf.shape(tokens)[2]
     base = tf.expand_dims(scores, 2)  # [B, N, 1]
     total = log_sum_exp(logits)  # [B, N, 1]
     # Rounding must not make it positive: early stopping relies on that.
     gain = tf.minimum(best - total, 0.0)  # [B, N, count]
     flat = tf.reshape(base + gain, [-1, size * count])
     end_gain = tf.minimum(allowed.column(vocabulary.eos_id) - total, 0.0)  # [B, N, 1]
-    best_scores, chosen = tf.math.top_k(flat, size)  # [B, N]
+    if banks is None:
+        (best_scores, chosen), contest = tf.math.top_k(flat, size), {}  # [B, N]
+    else:
+        chosen, contest = banks.choose(flat, tokens)
+        best_scores = tf.gather(flat, chosen, batch_dims=1)
 
     def take(values):
         return tf.gather(tf.reshape(values, [-1, size * count]), chosen, batch_dims=1)
@@ -155,7 +167,15 @@ def best_continuations(
         end_gains=tf.squeeze(end_gain, 2),
         among=take(gain + others) if among else (),
         end_among=tf.squeeze(end_gain + others, 2) if among else (),
+        **contest,
     )
+
+
+def in_order(best) -> Continuations:
+    """Returns `Continuations` with the best first."""
+    scores, order = tf.math.top_k(best.scores, best.scores.shape[1])  # [B, N]
+    others = {name: getattr(best, name) for name in ("parents", "tokens", "gains", "among")}
+    return best._replace(scores=scores, **pick(others, order))
 
 
 def among_the_best(ends, scores, size) -> Tensor:

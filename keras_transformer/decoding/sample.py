@@ -6,7 +6,8 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.blocks import top_k as top_k_of
-from keras_transformer.decoding.constraints import NEVER, Constraints
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.search import Search, inputs_of
 from keras_transformer.decoding.single import search_single
 from keras_transformer.decoding.threefry import uniforms

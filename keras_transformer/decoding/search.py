@@ -106,10 +106,12 @@ class Search:
         inputs: The `tf.TensorSpec`s of the fields that may be tensors, named like the fields.
             One graph serves all values of these fields.
         unused: Names of the `SearchOptions` that have no effect on the search.
+        takes_terms: Whether the `terms` of `Constraints` have an effect on the search.
     """
 
     inputs: typing.ClassVar[tuple] = ()
     unused: typing.ClassVar[tuple] = ("sizes",)
+    takes_terms: typing.ClassVar[bool] = False
 
     def __call__(
         self, model: Any, source: Tensor, options: SearchOptions = SearchOptions()
@@ -122,12 +124,25 @@ class Search:
                     f"`{name}` has no effect with `{type(self).__name__}`. "
                     f"Received: {name}={getattr(options, name)!r}."
                 )
+        self._check_terms(options)
         predictor = predictor_of(model, options.alignment)
         length = self._length(predictor, source, options.cache_length)
         self.check(predictor.vocabulary, length, options.n_best)
         outputs = self._outputs(predictor, source, length, options)
         complete = self._complete(predictor, source, outputs["tokens"], length)
         return Found(**outputs, complete=complete)
+
+    def _check_terms(self, options):
+        """Raises `ValueError` if the search, or the sizes of its beam, cannot hold terms."""
+        if options.constraints is None or options.constraints.terms is None:
+            return
+        if not self.takes_terms:
+            raise ValueError(
+                "`terms` of `Constraints` need a `Beam`, which keeps hypotheses with and without "
+                f"them. Received: search={self!r}."
+            )
+        if options.sizes is not None:
+            raise ValueError("`sizes` has no effect with `terms` of `Constraints`: leave out one.")
 
     def _length(self, predictor, source, cache_length):
         """Returns the length L of the result."""

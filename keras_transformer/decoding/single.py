@@ -7,7 +7,7 @@ import typing
 import tensorflow as tf
 
 from keras_transformer.decoding.blocks import Blocks
-from keras_transformer.decoding.constraints import Rules, with_rules_of
+from keras_transformer.decoding.constraints import with_rules_of
 from keras_transformer.decoding.loop import (
     cache_of,
     limit_of,
@@ -18,6 +18,7 @@ from keras_transformer.decoding.loop import (
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import Beginning, prompts_of
+from keras_transformer.decoding.rules import Rules
 from keras_transformer.tensors import Tensor
 
 

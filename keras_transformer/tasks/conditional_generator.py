@@ -1,5 +1,6 @@
 """A `Transformer` in use: texts generated for a source, scores of texts, and alignments."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, Greedy, Sample, Shortlisted
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
+from keras_transformer.options import OptionError
+from keras_transformer.tasks.details import Details
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import Alignment, Score, to_best
 from keras_transformer.tasks.strings import (
@@ -20,6 +23,7 @@ from keras_transformer.tasks.strings import (
     trace_score,
     traced_once,
 )
+from keras_transformer.tasks.wording import SETTINGS, Wording, WordingTokens
 from keras_transformer.text.shortlist import Shortlist
 from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
@@ -36,10 +40,16 @@ class ConditionalGenerator(Generator):
         search: See `Generator`.
         source_language, target_language: Languages of a multilingual model, such as `"deu_Latn"`.
             `None`: the defaults of the tokenizer.
+
+    Attributes:
+        wording: The `Wording`, words that outputs must or must not contain.
+        token_scores: Whether results have `token_scores`.
     """
 
     model_class = Transformer
     blank = has_source = True
+    wording = Wording()
+    token_scores = False
     _graphs = ("_searcher", "_scorer", "_aligner")
 
     def __init__(
@@ -59,6 +69,7 @@ class ConditionalGenerator(Generator):
         # Hidden in a function from `tf.Module`, which would track it.
         restricted = None if shortlist is None else Shortlisted(self.whole, shortlist)
         self._restricted = lambda: restricted
+        self._wording_tokens: Callable[[], WordingTokens | None] = lambda: None
         self._scorer = traced_once(functools.partial(trace_score, self))
         self._aligner = traced_once(functools.partial(trace_alignment, self))
 
@@ -100,7 +111,65 @@ class ConditionalGenerator(Generator):
             return super().with_languages(source, target)
         tokenizers = self.tokenizers.with_languages(source, target)
         given = (self._given(), tokenizers, self.max_length, self.shortlist, self.search)
-        return self._shared_with(type(self)(*given))
+        return self._shared_with(self._worded(type(self)(*given)))
+
+    @property
+    def settings(self) -> tuple[str, ...]:  # noqa: D102
+        return *SETTINGS, "token_scores"
+
+    @property
+    def accepts(self) -> tuple[str, ...]:  # noqa: D102
+        return *super().accepts, *self.settings, "prefixes"
+
+    def with_settings(self: Kind, *, token_scores: bool | None = None, **settings: Any) -> Kind:
+        """Returns a pipeline that differs in some of its `settings`, with the same graphs.
+
+        Args:
+            token_scores: Whether results have `token_scores`, the log-probability of each token.
+            **settings: `glossary`, `banned` and `prefix`; see `Wording`.
+
+        Raises:
+            TypeError, ValueError: See `Wording`; or if a setting is unknown.
+        """
+        self.check_settings(settings)
+        other = self._shared_with(self._with(self._given(), self.shortlist))
+        if settings:
+            wording = dataclasses.replace(self.wording, **settings)
+            begin = self.model.config.head.rules.beginning_length
+            tokens = WordingTokens(wording, self.target_tokenizer, begin)
+            other.wording, other._wording_tokens = wording, lambda: tokens
+        other.token_scores = self.token_scores if token_scores is None else token_scores
+        return other
+
+    def _worded(self, other):
+        """Returns a pipeline after giving it the settings of this one."""
+        other.wording, other._wording_tokens = self.wording, self._wording_tokens
+        other.token_scores = self.token_scores
+        return other
+
+    @property
+    def details(self) -> Details:  # noqa: D102
+        tokens = self._wording_tokens()
+        if tokens is None:
+            return Details(token_scores=self.token_scores)
+        starts = tokens.word_starts if self.wording.glossary else None
+        starts = None if starts is None else tuple(starts.tolist())
+        return Details(tokens.names, starts, self.token_scores)
+
+    def _constraints(self, inputs, numbers):
+        tokens = self._wording_tokens()
+        return [] if tokens is None else tokens.values(inputs, numbers)
+
+    @property
+    def default_search(self) -> Greedy | Beam | Sample:
+        """`search`; with a glossary a beam, see `search_for`."""
+        wants_beam = self.wording.glossary and not isinstance(self.search, Beam)
+        return self.search_for(1) if wants_beam else self.search
+
+    def check(self, search: Any, n_best: int = 1) -> None:  # noqa: D102
+        super().check(search, n_best)
+        if self.wording.glossary and not isinstance(search, Beam):
+            raise OptionError("glossary", f"needs a beam. Received: search={search!r}.")
 
     def _check_languages(self):
         """Raises `ValueError` if only one of model and tokenizers has tokens of languages."""
@@ -115,7 +184,7 @@ class ConditionalGenerator(Generator):
 
     def _with(self, model, shortlist, search=None):
         search = self.search if search is None else search
-        return type(self)(model, self.tokenizers, self.max_length, shortlist, search)
+        return self._worded(type(self)(model, self.tokenizers, self.max_length, shortlist, search))
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str], batch_size: int = 64

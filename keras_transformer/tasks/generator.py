@@ -16,6 +16,7 @@ from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.options import LANGUAGES
 from keras_transformer.tasks.answering import Progress, TextAnswering
+from keras_transformer.tasks.details import PLAIN, Details
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.results import COMPLETE, Generated, to_n_best
@@ -126,6 +127,11 @@ class Generator(TextAnswering, TextPipeline):
     def greedy(self) -> Greedy:
         """Greedy search with the length limit of `search`."""
         return Greedy(self.search.max_length)
+
+    @property
+    def default_search(self) -> Greedy | Beam | Sample:
+        """The search of a call that names none: `search`, unless it cannot do what is asked."""
+        return self.search
 
     def search_for(self, n: int) -> Beam:
         """Returns the default search for `n` outputs of each input.
@@ -257,7 +263,9 @@ class Generator(TextAnswering, TextPipeline):
         """
         return int(output_limit(search, self.model.config, source_length, self.max_length))
 
-    def graph(self, search: Any = Greedy(), n_best: int = 1) -> Callable[..., dict[str, Tensor]]:
+    def graph(
+        self, search: Any = Greedy(), n_best: int = 1, details: Details = PLAIN
+    ) -> Callable[..., dict[str, Tensor]]:
         """Returns the `tf.function` that generates texts for a batch of sentences.
 
         One function serves all values of the search's `inputs`. `Greedy()` has no inputs, so that
@@ -266,6 +274,7 @@ class Generator(TextAnswering, TextPipeline):
         Args:
             search: A `Greedy`, `Beam` or `Sample`.
             n_best: Number M of outputs of each sentence.
+            details: The `Details`, what else it takes and returns.
 
         Returns:
             A function with the arguments `sentences`, string `[B]`, UTF-8; the result of `front`,
@@ -275,11 +284,26 @@ class Generator(TextAnswering, TextPipeline):
             sentence longer than `max_length` tokens is truncated; an empty one stays empty if
             `blank`.
         """
-        return self._searcher(search.kind, n_best)
+        return self._searcher(search.kind, n_best, details)
+
+    @property
+    def details(self) -> Details:
+        """What the graphs of searches take and return besides texts."""
+        return PLAIN
+
+    def _constraints(self, inputs, numbers):
+        """Returns the values of the constraints in `details` for a batch, a list."""
+        return []
+
+    def _pairs(self, tokens, scores):
+        """Returns the `token_scores` of a result; see `Generated`."""
+        real = tokens != self.target_tokenizer.pad_id
+        pieces = self.target_tokenizer.pieces(tokens[real].tolist())
+        return tuple(zip(pieces, scores[real].tolist(), strict=True))
 
     def answer_batch(self, inputs: Sequence[str], search: Any = None) -> list:
         """Returns a `result` for each string of a list, decoded as one batch."""
-        search = self.search if search is None else search
+        search = self.default_search if search is None else search
         return [best for best, *_ in self.n_best_batch(inputs, 1, search)]
 
     def n_best_batch(
@@ -294,9 +318,10 @@ class Generator(TextAnswering, TextPipeline):
         self.check(search, n)
         batch = tf.constant(inputs, tf.string, [len(inputs)])
         self._check_memory(search, batch)
-        values = search.values(range(len(inputs)) if numbers is None else numbers)
-        outputs = self.graph(search, n)(batch, *self.front(len(inputs)), *values)
-        return to_n_best(outputs, n, self.result)
+        numbers, details = range(len(inputs)) if numbers is None else numbers, self.details
+        values = [*search.values(numbers), *self._constraints(inputs, numbers)]
+        outputs = self.graph(search, n, details)(batch, *self.front(len(inputs)), *values)
+        return to_n_best(outputs, n, self.result, self._pairs if details.token_scores else None)
 
     def _affordable(self, search, sentences):
         """Returns the number of sentences whose keys and values fit into memory at any length."""
@@ -340,7 +365,7 @@ class Generator(TextAnswering, TextPipeline):
             ValueError: If the settings of the search do not fit the model, or a beam does not fit
                 into memory.
         """
-        search = self.search if search is None else search
+        search = self.default_search if search is None else search
         rows = self.n_best(inputs, 1, search, batch_size, numbers, progress)
         return rows[0] if self.is_one(inputs) else [best for best, *_ in rows]
 

@@ -9,6 +9,7 @@ from keras_transformer.decoding.hypotheses import exists
 
 COLUMNS = ("text", "score", "truncated")
 COMPLETE = "complete"  # a further column of searches
+TOKENS, TOKEN_SCORES = "tokens", "token_scores"  # further columns on request
 SPACE, END = "\u2581", "</s>"  # in SentencePiece's notation
 
 
@@ -23,6 +24,8 @@ class Generated:
         truncated: Whether the input was longer than the model's limit and was truncated.
         complete: Whether the output ended before its maximum length. `False`: text is missing, or
             the model repeated itself. `None`: not known.
+        token_scores: Pairs of a token, as the vocabulary writes it, and its log-probability, in
+            order, with the end token. `None`: not requested.
 
     Attributes:
         needs_end: Whether text is missing in an output that is not complete. A text that continues
@@ -34,6 +37,9 @@ class Generated:
     score: float
     truncated: bool
     complete: bool | None = dataclasses.field(default=None, compare=False, kw_only=True)
+    token_scores: tuple[tuple[str, float], ...] | None = dataclasses.field(
+        default=None, compare=False, kw_only=True
+    )
 
 
 class Translation(Generated):
@@ -104,7 +110,7 @@ class Alignment:
         return [(int(word), number) for number, word in enumerate(weights.argmax(axis=1))]
 
 
-def to_n_best(outputs, n, kind=Translation) -> list[list]:
+def to_n_best(outputs, n, kind=Translation, pairs=None) -> list[list]:
     """Returns for each input a list of at most `n` results with different texts.
 
     Args:
@@ -112,16 +118,25 @@ def to_n_best(outputs, n, kind=Translation) -> list[list]:
             `truncated`, `[B]`; optionally `complete`, boolean `[B, M]`.
         n: Maximum number of results of an input; there is at least one.
         kind: Class of the results, `Generated` or a subclass.
+        pairs: Function from token ids `[L]` and their scores `[L]` to the `token_scores` of a
+            result, for outputs that also have `tokens` and `token_scores`, both `[B, M, L]`.
     """
     results = []
     columns = [outputs[name].numpy() for name in COLUMNS]
     whole = outputs[COMPLETE].numpy().tolist() if COMPLETE in outputs else None
     for number, (texts, scores, truncated) in enumerate(zip(*columns, strict=True)):
         distinct, ends = {}, [None] * len(texts) if whole is None else whole[number]
-        for text, score, end in zip(texts, scores, ends, strict=True):
-            if exists(score) or not distinct:  # the search may have found fewer
-                text = text.decode("utf-8", "replace")
-                distinct.setdefault(text, kind(text, float(score), bool(truncated), complete=end))
+        for place, (text, score, end) in enumerate(zip(texts, scores, ends, strict=True)):
+            text = text.decode("utf-8", "replace")
+            if text in distinct or distinct and not exists(score):  # the search found fewer
+                continue
+            gains = None
+            if pairs is not None:  # an empty input has no tokens and a score of 0
+                rows = (outputs[name][number, place].numpy() for name in (TOKENS, TOKEN_SCORES))
+                gains = pairs(*rows) if score else ()
+            distinct[text] = kind(
+                text, float(score), bool(truncated), complete=end, token_scores=gains
+            )
         results.append(list(distinct.values())[:n])
     return results
 

@@ -10,7 +10,8 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding import score
 from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.tasks.results import COLUMNS, COMPLETE
+from keras_transformer.tasks.details import PLAIN
+from keras_transformer.tasks.results import COLUMNS, COMPLETE, TOKEN_SCORES, TOKENS
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.languages import with_front
 
@@ -247,17 +248,33 @@ def traced_once(trace) -> Callable:
     return graph
 
 
-def trace_search(translator, search, n_best) -> Callable:
-    """Returns a function of sentences, their languages if any, and the `inputs` of a search."""
+def trace_search(translator, search, n_best, details=PLAIN) -> Callable:
+    """Returns a function of sentences, their languages if any, and the `inputs` of a search.
+
+    Args:
+        translator: A `Generator`.
+        search: The search.
+        n_best: Number M of outputs.
+        details: The `Details`. Values of the constraints are the last arguments of the function.
+    """
     front = _front(translator)
 
     def translate(sentences, *values):
         languages, values = values[: len(front)], values[len(front) :]
-        chosen = search.with_values(values)
-        outputs = _translate(translator, sentences, chosen, *languages, n_best=n_best)
-        return {name: outputs[name] for name in (*COLUMNS, COMPLETE)}
+        chosen, given = (
+            search.with_values(values[: len(search.inputs)]),
+            values[len(search.inputs) :],
+        )
+        asked = details.asked(given)
+        outputs = _translate(translator, sentences, chosen, *languages, n_best=n_best, **asked)
+        result = {name: outputs[name] for name in (*COLUMNS, COMPLETE)}
+        if details.token_scores:
+            found = outputs["found"]
+            result |= {TOKENS: found.tokens, TOKEN_SCORES: found.token_scores}
+        return result
 
-    signature = [tf.TensorSpec([None], tf.string, name="sentences"), *front, *search.inputs]
+    sentences = tf.TensorSpec([None], tf.string, name="sentences")
+    signature = [sentences, *front, *search.inputs, *details.inputs]
     return tf.function(translate, input_signature=signature, autograph=False)
 
 

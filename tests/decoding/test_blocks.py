@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.decoding.blocks import Blocks, top_k
-from keras_transformer.decoding.constraints import NEVER
+from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.export.litert import kernels as litert_kernels
 from keras_transformer.export.litert.serialization import read_model
 from keras_transformer.layers import kernels

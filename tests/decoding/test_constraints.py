@@ -11,7 +11,7 @@ from searching import by_beam, by_greedy, by_sample
 from uncertain_models import BOS, EOS, PAD, logits_of, sources, talkative, unpadded
 
 from keras_transformer.decoding import Constraints, Vocabulary
-from keras_transformer.decoding.constraints import Rules
+from keras_transformer.decoding.rules import Rules
 from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.tensorflow_converter import convert_functions
 

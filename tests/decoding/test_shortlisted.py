@@ -329,6 +329,22 @@ def test_a_prefix_may_contain_a_token_that_the_model_bans(sizes):
     assert not np.isin(tokens[:, 2:], [1, 4, 9, 20]).any()
 
 
+@pytest.mark.parametrize("sizes", [(), (32,)])
+def test_terms_are_candidates_and_phrases_of_other_tokens_have_no_effect(sizes):
+    """The same ids are meant with and without a vocabulary of the candidates."""
+    others = [np.flatnonzero(~row)[2 * b :][:2] for b, row in enumerate(candidates())]
+    terms = np.array([[[others[0]]], [[[PAD, PAD]]], [[[others[2][1], PAD]]]], "int32")
+    restricted = Shortlisted(model(), shortlist(), sizes)
+    plain = Beam(4)(restricted, sources(), SearchOptions(cache_length=6)).tokens.numpy()[:, 0]
+    phrases = np.array([*plain[:2, :2], others[1], [others[0][0], EOS]], "int32")
+    rules = Constraints(terms=terms, banned_phrases=phrases)
+    found = Beam(4)(restricted, sources(), SearchOptions(cache_length=6, constraints=rules))
+    rows = [f" {' '.join(map(str, row))} " for row in found.tokens.numpy()[:, 0]]
+    assert " {} {} ".format(*others[0]) in rows[0] and f" {others[2][1]} " in rows[2]
+    assert not {*others[1]} & {*found.tokens.numpy()[1, 0]}
+    assert not any(" {} {} ".format(*pair) in row for pair in phrases for row in rows)
+
+
 def test_given_outputs_are_scored_among_the_candidates():
     restricted = Shortlisted(model(), shortlist())
     tokens, scores = by_greedy(restricted, sources(), LIMIT)

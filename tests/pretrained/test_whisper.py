@@ -13,8 +13,9 @@ from whisper_folders import END, GENERATION, IDS, PIECES, SPACE, START
 
 from keras_transformer import Greedy
 from keras_transformer.decoding import SearchOptions
-from keras_transformer.decoding.constraints import Rules, with_rules_of
+from keras_transformer.decoding.constraints import with_rules_of
 from keras_transformer.decoding.predictor import NEVER, Vocabulary
+from keras_transformer.decoding.rules import Rules
 from keras_transformer.pretrained import whisper_prompt
 from keras_transformer.pretrained.byte_bpe import lost_first_merge
 from keras_transformer.pretrained.families.whisper import Whisper

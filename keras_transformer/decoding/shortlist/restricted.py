@@ -7,10 +7,16 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding.constraints import NEVER, checked_banned, checked_prefix
+from keras_transformer.decoding.constraints import (
+    checked_banned,
+    checked_phrases,
+    checked_prefix,
+    checked_starts,
+    checked_terms,
+)
 from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.ensemble import joined, log_mean
-from keras_transformer.decoding.predictor import Predictor, Step, Vocabulary
+from keras_transformer.decoding.predictor import NEVER, Predictor, Step, Vocabulary
 from keras_transformer.decoding.shortlist.candidates import Candidates, Lists, count, sizes_of
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
@@ -120,9 +126,8 @@ class Restricted(Predictor):
         self.log_sum_exp = whole.log_sum_exp
 
     def searched(self, search, inputs, constraints=None) -> Any:  # noqa: D102
-        source, prefix = tf.convert_to_tensor(inputs, tf.int32), None
-        if constraints is not None and constraints.prefix is not None:
-            prefix = checked_prefix(constraints.prefix, self.vocabulary)
+        source = tf.convert_to_tensor(inputs, tf.int32)
+        prefix = _demanded(constraints, self.vocabulary)
         allowed = self._lists.allowed(source, prefix)  # [B, V]
         most = self._lists.most(source.shape, 0 if prefix is None else prefix.shape[1])
         placed = self._lists.placed(allowed, prefix)  # [V]
@@ -210,13 +215,36 @@ class Masked(Predictor):
         return self._predictor.follow(state, parents)
 
 
+def _demanded(constraints, vocabulary):
+    """Returns the tokens of the prefix and of the terms, `[B, P]`, or `None` without both."""
+    if constraints is None:
+        return None
+    tokens = []
+    if constraints.prefix is not None:
+        tokens.append(checked_prefix(constraints.prefix, vocabulary))
+    if constraints.terms is not None:
+        terms = checked_terms(constraints.terms)
+        batch, *others = tf.unstack(tf.shape(terms))
+        tokens.append(tf.reshape(terms, tf.stack([batch, tf.reduce_prod(others)])))
+    return tf.concat(tokens, axis=1) if tokens else None
+
+
 def _renumbered(constraints, candidates, vocabulary):
     """Returns the `Constraints` with tokens numbered by their indices among the candidates."""
     if constraints is None:
         return None
-    prefix, banned = constraints.prefix, constraints.banned
-    if prefix is not None:
-        prefix = tf.gather(candidates.places, checked_prefix(prefix, vocabulary))
-    if banned is not None:
-        banned = tf.gather(checked_banned(banned, vocabulary.size), candidates.ids, axis=-1)
-    return constraints._replace(prefix=prefix, banned=banned)
+    changes = {}
+    if constraints.prefix is not None:
+        changes["prefix"] = checked_prefix(constraints.prefix, vocabulary)
+    if constraints.banned_phrases is not None:
+        changes["banned_phrases"] = checked_phrases(constraints.banned_phrases)
+    if constraints.terms is not None:
+        changes["terms"] = checked_terms(constraints.terms)
+    changes = {name: tf.gather(candidates.places, ids) for name, ids in changes.items()}
+    if constraints.banned is not None:
+        banned = checked_banned(constraints.banned, vocabulary.size)
+        changes["banned"] = tf.gather(banned, candidates.ids, axis=-1)
+    if constraints.word_starts is not None:
+        starts = checked_starts(constraints.word_starts, vocabulary.size)
+        changes["word_starts"] = tf.gather(starts, candidates.ids)
+    return constraints._replace(**changes)

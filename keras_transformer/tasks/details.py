@@ -1,0 +1,47 @@
+"""`Details`, what a graph of a search takes and returns besides texts."""
+
+import typing
+
+import numpy as np
+import tensorflow as tf
+
+from keras_transformer.decoding import Constraints
+from keras_transformer.tensors import Tensor
+
+# The inputs of graphs, by the names of the fields of `Constraints`.
+SPECS = {
+    "prefix": tf.TensorSpec([None, None], tf.int32, name="prefix"),
+    "banned_phrases": tf.TensorSpec([None, None], tf.int32, name="banned_phrases"),
+    "terms": tf.TensorSpec([None, None, None, None], tf.int32, name="terms"),
+}
+
+
+class Details(typing.NamedTuple):
+    """What a graph of a search takes and returns besides texts.
+
+    Attributes:
+        constraints: Names of the fields of `Constraints` that are inputs of the graph.
+        word_starts: See `Constraints`, a tuple. `None`: not known.
+        token_scores: Whether the graph also returns the tokens and their scores.
+    """
+
+    constraints: tuple = ()
+    word_starts: tuple | None = None
+    token_scores: bool = False
+
+    @property
+    def inputs(self) -> list[tf.TensorSpec]:
+        """The `tf.TensorSpec`s of the constraints."""
+        return [SPECS[name] for name in self.constraints]
+
+    def asked(self, values: typing.Sequence[Tensor]) -> dict[str, typing.Any]:
+        """Returns the fields of `SearchOptions` for values of the `inputs`."""
+        asked: dict[str, typing.Any] = {"token_scores": True} if self.token_scores else {}
+        if self.constraints:
+            given = dict(zip(self.constraints, values, strict=True))
+            starts = None if self.word_starts is None else np.array(self.word_starts)
+            asked["constraints"] = Constraints(**given, word_starts=starts)
+        return asked
+
+
+PLAIN = Details()
