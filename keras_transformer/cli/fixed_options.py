@@ -10,8 +10,11 @@ from keras_transformer.options import LANGUAGES
 
 # See `Silence`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
+WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
 # Settings of answers, see `Answering.with_settings`.
-ANSWERS = ("no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", *SILENCE)
+ANSWERS = (
+    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", *SILENCE, *WORDING
+)  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
@@ -64,6 +67,8 @@ def _fits(name, kind):
 
     if name in OF_GENERATION:
         return kind.search is not None
+    if name in WORDING:
+        return kind.has_source
     settings = kind.settings
     if settings is Answering.settings:
         settings = ()

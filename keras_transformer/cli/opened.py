@@ -142,7 +142,12 @@ def _search_of_run(pipeline, paths, search, n_best, alignments, batch_size):
         return pipeline
     if search is None:
         search = pipeline.search if n_best is None else pipeline.search_for(n_best)
-        name_default(run, search)
+        wide = pipeline.default_search if given("glossary") and n_best is None else search
+        if wide == search:
+            name_default(run, search)
+        else:
+            search = wide
+            click.echo(f"--glossary is searched with {search}. --beam replaces it.", err=True)
     search = limited(search, pipeline.search)
     if pipeline.generates:
         pipeline.check(search, n_best or 1)

@@ -19,11 +19,13 @@ from keras_transformer.cli.command import (
     standard,
     warn,
 )
+from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.help import option
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
+from keras_transformer.cli.wording import wording
 from keras_transformer.files import replacing
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.options import SUBTITLES
@@ -74,6 +76,40 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     group="Input and output",
     help="Write a tab and pairs i-j after each translation: word j of the translation attended "
     "most to word i of the source. Words are separated by spaces and counted from 0.",
+)
+@option(
+    "--token-scores",
+    is_flag=True,
+    group="Input and output",
+    help="Write a tab and a list in JSON after each answer: pairs of a token, as the vocabulary "
+    "writes it, and the natural logarithm of its probability.",
+)
+@option(
+    "--glossary",
+    type=EXISTING_FILE,
+    group="Words of the outputs",
+    help="File of lines with a source term, a tab and a target term: where a line contains the "
+    "source term, its output contains the target term. Several lines with the same source term "
+    "list spellings, of which one is enough. Without --beam, the beam is the run's own, but has at "
+    "least 10 hypotheses.",
+)
+@option(
+    "--banned",
+    type=EXISTING_FILE,
+    group="Words of the outputs",
+    help="File of words or phrases, one per line, that no output contains.",
+)
+@option(
+    "--prefix",
+    metavar="TEXT",
+    group="Words of the outputs",
+    help="Beginning of every output.",
+)
+@option(
+    "--prefixes",
+    type=EXISTING_FILE,
+    group="Words of the outputs",
+    help="File with the beginning of each output, one per input line; an empty line for none.",
 )
 @option(
     "--source-language",
@@ -186,6 +222,11 @@ def predict(
     stream,
     scores,
     alignments,
+    token_scores,
+    glossary,
+    banned,
+    prefix,
+    prefixes,
     shard,
     strict,
     source_language,
@@ -234,11 +275,14 @@ def predict(
         "no_speech_threshold": no_speech_threshold,
         "log_probability_threshold": log_probability_threshold,
         "compression_ratio_threshold": compression_ratio_threshold,
+        "token_scores": True if token_scores else None,
+        **wording(glossary, banned, prefix, prefixes),
     }
     form = LineFormat(
         numbers=n_best is not None,
         scores=scores or n_best is not None,
         alignments=alignments,
+        token_scores=token_scores,
         timestamps=timestamps,
         nothing="[]" if spans else "",
     )
@@ -305,6 +349,7 @@ def _progress(lines, target, source, files, bounds):
 def _refuse_together(alignments, timestamps, subtitles, n_best):
     """Refuses options that have no effect with others."""
     if alignments:
+        refuse(WORDING, "has no effect with --alignments.")
         refuse(
             (*BEAMS, "n_best", "sample", "ctc"),
             "has no effect with --alignments, which uses greedy search.",

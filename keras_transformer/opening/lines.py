@@ -7,6 +7,7 @@ there is none. `stream.outcomes` lists their optional attributes.
 """
 
 import dataclasses
+import json
 from typing import Any
 
 import tensorflow as tf
@@ -76,16 +77,19 @@ class TextLines(Lines):
         return self.answering.n_best(texts, self.n, self.answering.search, **how)
 
     def warning(self, text, results) -> str | None:
-        """Returns a warning about a prompt after which the model has too few positions.
+        """Returns a warning about words that an output lacks, or a prompt with too few positions.
 
         Args:
-            text: The prompt.
+            text: The line.
             results: Its results.
 
         Returns:
-            A line of text; `None` if the prompt leaves as many positions as the search may need, or
-            two without a limit, or if the text is no prompt.
+            A line of text; `None` if the words are as wanted, and if a prompt leaves as many
+            positions as the search may need, or two without a limit, or the text is no prompt.
         """
+        wording = getattr(self.answering, "wording", None)
+        if wording is not None and (complaint := wording.complaint(text, results[0].text)):
+            return complaint
         longest = self.answering.max_length
         if self.blank or longest is None or all(result.complete for result in results):
             return None
@@ -174,6 +178,8 @@ class LineFormat:
         numbers: Whether a result begins with the number of its input line, from 1.
         scores: Whether the score comes before the text.
         alignments: Whether pairs such as `0-1` come after the text; see `Alignment.words`.
+        token_scores: Whether the tokens and their scores come after the text, as a list in JSON;
+            see `Generated`.
         timestamps: Whether a result has a line for each of its segments, with the number of its
             input line, the start and the end in seconds, and the text.
         nothing: Text for a line that is empty or bad.
@@ -182,6 +188,7 @@ class LineFormat:
     numbers: bool = False
     scores: bool = False
     alignments: bool = False
+    token_scores: bool = False
     timestamps: bool = False
     nothing: str = ""
 
@@ -213,4 +220,8 @@ class LineFormat:
         if self.alignments:
             pairs = result.words() if result else []
             fields.append(" ".join(f"{source}-{target}" for source, target in pairs))
+        if self.token_scores:
+            scores = translation.token_scores if translation else ()
+            rounded = [(token, round(gain, 5)) for token, gain in scores]
+            fields.append(json.dumps(rounded, ensure_ascii=False))
         return "\t".join(fields)

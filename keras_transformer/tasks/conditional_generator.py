@@ -29,6 +29,10 @@ from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 
 Kind = TypeVar("Kind", bound="ConditionalGenerator")
 
+# Size of a beam with a glossary: the hypotheses share it by the terms that they contain. With 4 or
+# 5, outputs with terms of several tokens are worse than without; see docs/glossaries.md.
+WITH_TERMS = 10
+
 
 class ConditionalGenerator(Generator):
     """A trained `Transformer` with its tokenizers, which generates a text for a source.
@@ -48,6 +52,7 @@ class ConditionalGenerator(Generator):
 
     model_class = Transformer
     blank = has_source = True
+    settings = (*SETTINGS, "token_scores")
     wording = Wording()
     token_scores = False
     _graphs = ("_searcher", "_scorer", "_aligner")
@@ -114,10 +119,6 @@ class ConditionalGenerator(Generator):
         return self._shared_with(self._worded(type(self)(*given)))
 
     @property
-    def settings(self) -> tuple[str, ...]:  # noqa: D102
-        return *SETTINGS, "token_scores"
-
-    @property
     def accepts(self) -> tuple[str, ...]:  # noqa: D102
         return *super().accepts, *self.settings, "prefixes"
 
@@ -162,9 +163,15 @@ class ConditionalGenerator(Generator):
 
     @property
     def default_search(self) -> Greedy | Beam | Sample:
-        """`search`; with a glossary a beam, see `search_for`."""
-        wants_beam = self.wording.glossary and not isinstance(self.search, Beam)
-        return self.search_for(1) if wants_beam else self.search
+        """`search`; with a glossary a beam of at least `WITH_TERMS` hypotheses."""
+        return self.search_for(1) if self.wording.glossary else self.search
+
+    def search_for(self, n: int) -> Beam:
+        """Returns the default search for `n` outputs; see `Generator.search_for`.
+
+        With a glossary, it has at least `WITH_TERMS` hypotheses.
+        """
+        return super().search_for(max(n, WITH_TERMS) if self.wording.glossary else n)
 
     def check(self, search: Any, n_best: int = 1) -> None:  # noqa: D102
         super().check(search, n_best)

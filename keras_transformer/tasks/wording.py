@@ -90,6 +90,13 @@ class Wording:
         """Returns the banned phrases that an output contains as whole words."""
         return [phrase for phrase in self.banned if contains(output, phrase)]
 
+    def complaint(self, source: str, output: str) -> str | None:
+        """Returns a line about words that an output lacks, or should not have; `None`: neither."""
+        missing, unwanted = self.missing(source, output), self.unwanted(output)
+        lines = [f"the output lacks {', '.join(missing)}"] if missing else []
+        lines += [f"the output contains {', '.join(unwanted)}"] if unwanted else []
+        return "; ".join(lines) or None
+
     def prefixes(self, numbers: Sequence[int]) -> list[str]:
         """Returns the prefix of each input.
 

@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+
+from keras_transformer.text.lines import read_lines
 
 # Scripts that are written without spaces: each character counts as a word.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -98,11 +99,7 @@ class Finder:
 
 def _lines(path) -> Iterator[tuple[int, str]]:
     """Yields the lines of a file that are not empty, with their numbers from 1."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start}.") from error
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             yield number, line
 

@@ -71,6 +71,7 @@ def test_options_are_grouped_by_use():
     assert list(sections("translate")) == [
         *(
             "Input and output",
+            "Words of the outputs",
             "Languages",
             "Answers",
             "Search",
