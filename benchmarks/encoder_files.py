@@ -6,6 +6,10 @@ Run by the peers' Python, which has torch and transformers; our own files are wr
 
 import json
 import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
 
 from encoder_task import LONGEST_MIXED, SPECIAL, Case, Encoder, words
 
@@ -14,6 +18,7 @@ EXAMPLES = (3, 14, 40, 126)  # tokens of the texts to check exports with
 LENGTHS = (16, 128, 512)
 MIXED = "litert-mixed"  # the file for texts of different lengths
 TORCH_ONNX = "torch-onnx"  # the file of torch's exporter, with operators fused by ONNX Runtime
+OPTIMUM = "optimum"  # the files of Optimum's command
 MIXED_SIZES, MIXED_LENGTHS = (1, 4), (8, 16, 24, 32, 48, 64, 96, LONGEST_MIXED)
 GROUP = 8  # number of texts in a sorted batch
 # Random weights have no quality to lose; the report has the error.
@@ -35,7 +40,8 @@ class Written:
 
 def path_of(folder, kind, how):
     """Returns the path of a file or folder of a peer."""
-    endings = {"onnx": ".onnx", TORCH_ONNX: ".onnx", "litert": ".tflite", MIXED: ".tflite"}
+    endings = {kind: ".onnx" for kind in ("onnx", TORCH_ONNX, OPTIMUM)}
+    endings |= {kind: ".tflite" for kind in ("litert", MIXED)}
     return pathlib.Path(folder, f"{kind}_{how}{endings.get(kind, '')}")
 
 
@@ -189,4 +195,34 @@ def write_torch_onnx(encoder, folder):
     plain.unlink()
 
 
-WRITERS = {CHECKPOINT: write_checkpoint, TORCH_ONNX: write_torch_onnx}
+def write_optimum(encoder, folder):
+    """Writes the files of `optimum-cli`: fused, and in int8.
+
+    Level O2 fuses operators. O3 also approximates GELU, so that outputs differ by more than
+    `encoders.TOLERANCE`. The int8 form is that of the graph before the fusion: Optimum's
+    quantisation of a fused graph ends with "Unable to find data type for weight_name".
+    """
+    program = pathlib.Path(sys.executable).with_name("optimum-cli")
+    head = {
+        "labels": ["--task", "text-classification", "--library", "transformers"],
+        "vector": ["--task", "feature-extraction", "--library", "sentence_transformers"],
+    }[encoder.head]
+    export = [program, "export", "onnx", "--model", folder / CHECKPOINT, *head]
+    with tempfile.TemporaryDirectory() as place:
+        plain, fused, small = (pathlib.Path(place, name) for name in ("plain", "fused", "small"))
+        quantize = [program, "onnxruntime", "quantize", "--avx512_vnni", "--per_channel"]
+        for command in (
+            [*export, "--optimize", "O2", fused],
+            [*export, plain],
+            [*quantize, "--onnx_model", plain, "-o", small],
+        ):
+            subprocess.run(command, check=True)
+        shutil.move(fused / "model.onnx", path_of(folder, OPTIMUM, "none"))
+        shutil.move(small / "model_quantized.onnx", path_of(folder, OPTIMUM, "int8"))
+
+
+WRITERS = {
+    CHECKPOINT: write_checkpoint,
+    TORCH_ONNX: write_torch_onnx,
+    OPTIMUM: write_optimum,
+}

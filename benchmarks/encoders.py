@@ -5,8 +5,9 @@
 The checkpoints have the shapes of BERT-base, with the head of a classifier of texts, and of MiniLM
 with six layers, as a sentence encoder; the weights are random. `keras-transformer convert hf` and
 `keras-transformer export` write our files and the folders for CTranslate2. The peer `onnxruntime`
-runs an .onnx file of torch's exporter whose operators ONNX Runtime's own optimizer has fused.
-transformers (compiled by torch) and sentence-transformers read the checkpoint itself. The other
+runs an .onnx file of torch's exporter whose operators ONNX Runtime's own optimizer has fused; the
+peer `optimum` runs the file of `optimum-cli`. It needs transformers below 4.58 and therefore runs
+only if `--peers` names it. transformers (compiled by torch) and sentence-transformers read the checkpoint itself. The other
 libraries run in PYTHON, an environment with torch, transformers, and what the chosen peers need of
 sentence-transformers, onnx, onnxscript, onnxruntime and ctranslate2.
 
@@ -37,6 +38,7 @@ from encoder_files import (
     GROUP,
     LENGTHS,
     MIXED,
+    OPTIMUM,
     TORCH_ONNX,
     WRITERS,
     commands,
@@ -56,6 +58,9 @@ THERE = (
     "--peers-python, with `pip install torch transformers sentence-transformers onnx onnxscript "
     "onnxruntime ctranslate2`"
 )
+WITH_OPTIMUM = (
+    THERE.removesuffix("`") + " 'optimum-onnx[onnxruntime]'`, which needs transformers below 4.58"
+)
 PEERS = {
     "ours": Peer("encoder_peers.ours", "keras_transformer", HERE, {}, ("saved-model", "none")),
     "ours-litert": Peer("encoder_peers.litert", "ai_edge_litert", "pip install ai-edge-litert",
@@ -71,6 +76,10 @@ PEERS = {
                         (TORCH_ONNX, "none")),
     "onnxruntime-int8": Peer("encoder_peers.torch_onnx", "onnxruntime", THERE,
                              {"quantize": "int8"}, (TORCH_ONNX, "int8")),
+    "optimum": Peer("encoder_peers.optimum", "optimum-onnx", WITH_OPTIMUM, {"quantize": "none"},
+                    (OPTIMUM, "none")),
+    "optimum-int8": Peer("encoder_peers.optimum", "optimum-onnx", WITH_OPTIMUM,
+                         {"quantize": "int8"}, (OPTIMUM, "int8")),
     "ctranslate2": Peer("encoder_peers.ctranslate2", "ctranslate2", THERE,
                         {"quantize": "none", "compute_type": "float32"}, ("ctranslate2", "none")),
     "ctranslate2-int8": Peer("encoder_peers.ctranslate2", "ctranslate2", THERE,
@@ -83,6 +92,8 @@ PEERS = {
     "sentence-transformers": Peer("encoder_peers.sentence_encoder", "sentence_transformers", THERE,
                                   {}, (CHECKPOINT, "")),
 }  # fmt: skip
+ELSEWHERE = {THERE, WITH_OPTIMUM}  # what to install for the peers of PYTHON
+BY_DEFAULT = [name for name, peer in PEERS.items() if peer.install != WITH_OPTIMUM]
 ONLY_VECTORS = {"sentence-transformers"}
 COMPILED = {"transformers-compiled"}  # again for every shape, which takes too long for mixed texts
 SUFFIX = "-mixed"  # of the process that runs a file for mixed texts
@@ -105,7 +116,7 @@ def cases_of(context, parameter, value):
               help="Number of repeats.")
 @click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
               help="Approximate duration of a repeat of a peer, at least one call.")
-@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True,
+@click.option("--peers", callback=names(PEERS), default=",".join(BY_DEFAULT), show_default=True,
               help="Implementations to compare.")
 @click.option("--cases", "fixed", callback=cases_of, show_default=True,
               default="1x16,1x128,1x512,32x16,32x128,32x512",
@@ -128,7 +139,7 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
         "commands": [], "encoders": [],
     }  # fmt: skip
     try:
-        theirs = {PEERS[peer].package for peer in peers if PEERS[peer].install == THERE}
+        theirs = {PEERS[peer].package for peer in peers if PEERS[peer].install in ELSEWHERE}
         packages = theirs | {"torch", "transformers"}  # which write the checkpoint
         report["settings"]["versions"] = versions_in(peers_python, packages, THERE)
         for name in ("bert-base", "minilm-l6") if shape == "all" else (shape,):
@@ -149,7 +160,7 @@ def main(shape, repeats, seconds, peers, fixed, mixed, peers_python, folder, out
 
 def python_of(peer, peers_python):
     """Returns the path of the Python that runs a peer."""
-    return peers_python if PEERS[peer].install == THERE else sys.executable
+    return peers_python if PEERS[peer].install in ELSEWHERE else sys.executable
 
 
 def make_files(report, encoder, folder, peers, cases, mixed, python):
