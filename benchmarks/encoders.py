@@ -7,9 +7,9 @@ with six layers, as a sentence encoder; the weights are random. `keras-transform
 `keras-transformer export` write our files and the folders for CTranslate2. The peer `onnxruntime`
 runs an .onnx file of torch's exporter whose operators ONNX Runtime's own optimizer has fused; the
 peer `optimum` runs the file of `optimum-cli`. It needs transformers below 4.58 and therefore runs
-only if `--peers` names it. transformers (compiled by torch) and sentence-transformers read the checkpoint itself. The other
-libraries run in PYTHON, an environment with torch, transformers, and what the chosen peers need of
-sentence-transformers, onnx, onnxscript, onnxruntime and ctranslate2.
+only if `--peers` names it. transformers (compiled by torch) and sentence-transformers read the
+checkpoint itself. The other libraries run in PYTHON, an environment with torch, transformers, and
+what the chosen peers need of sentence-transformers, onnx, onnxscript, onnxruntime and ctranslate2.
 
 All peers get the same token ids with the same mask, and return probabilities or vectors. Before
 anything is timed, the outputs for a batch with padding are compared: those of float32 must agree to
