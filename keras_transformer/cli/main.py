@@ -32,6 +32,7 @@ from keras_transformer.cli.search_options import (
     greedy_or_beam,
     search_of_run,
 )
+from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
 from keras_transformer.files import json_text
 from keras_transformer.native_code import ends_promptly
@@ -256,6 +257,7 @@ cli.add_command(convert)
 cli.add_command(distill)
 cli.add_command(export)
 cli.add_command(plot)
+cli.add_command(serve)
 cli.add_command(shortlist)
 
 

@@ -46,6 +46,20 @@ WRAPPERS = {
     "onnxruntime": {"export/onnx/int8.py", "export/onnx/packages.py"},
     "ctranslate2": {"export/ctranslate2/engine.py"},
     "huggingface_hub": {"keras_transformer/pretrained/hub.py"},
+    "starlette": {
+        "keras_transformer/serving/app.py",
+        "keras_transformer/serving/bodies.py",
+        "keras_transformer/serving/protocol.py",
+        "keras_transformer/serving/protocols/kserve_v1.py",
+        "keras_transformer/serving/protocols/kserve_v2.py",
+        "keras_transformer/serving/protocols/libretranslate.py",
+        "keras_transformer/serving/protocols/openai.py",
+    },
+    "uvicorn": {
+        "keras_transformer/serving/connections.py",
+        "keras_transformer/serving/server.py",
+    },
+    "prometheus_client": {"keras_transformer/serving/metrics.py"},
     "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
 }
 # Layers with an implementation or check of their own for TensorFlow, which other backends do
@@ -63,10 +77,12 @@ FILES_OF_TASKS = {
 }
 SHARED_TRAININGS = ("__init__", "source_to_target", "task")
 # What knows tasks by name: families of checkpoints build their models, the command line draws their
-# plots, demos generate their data, and one table lists the kinds of data.
+# plots, protocols of servers write subtitles, demos generate their data, and one table lists the
+# kinds of data.
 USERS_OF_TASKS = (
     "keras_transformer/cli/",
     "keras_transformer/pretrained/",
+    "keras_transformer/serving/protocols/",
     "training/demos/",
     "training/settings/sources.py",
 )
@@ -94,6 +110,7 @@ PACKAGES = {
     "keras_transformer/tasks": {".", "audio", "config", "fields", "models", "decoding", "text"},
     "keras_transformer/documents": {".", "decoding", "tasks", "text"},
     "keras_transformer/opening": {".", "pretrained", "tasks", "text"},
+    "keras_transformer/serving": {".", "decoding", "tasks"},
     "keras_transformer/pretrained": {
         *(
             ".",

@@ -1,0 +1,88 @@
+"""`keras-transformer serve`: a model behind HTTP."""
+
+import contextlib
+import os
+import sys
+import traceback
+import types
+from typing import Any
+
+import click
+
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, warn
+from keras_transformer.cli.export_options import options_of, values_of
+from keras_transformer.cli.help import add_options, option
+from keras_transformer.installation import install_hint
+from keras_transformer.options import OptionError
+from keras_transformer.serving.options import ACCESS, ServerOptions
+
+KEY = "KERAS_TRANSFORMER_API_KEY"
+DECLARED: Any = types.SimpleNamespace(options=ServerOptions)
+API_KEY = option(
+    "--api-key-file",
+    type=EXISTING_FILE,
+    group=ACCESS,
+    help=f"File with a key that requests must have, in the header `Authorization: Bearer KEY`.  "
+    f"[default: the environment variable {KEY}, otherwise none]",
+)
+EXAMPLE = "keras-transformer serve runs/demo --source-language en --target-language de"
+
+
+def _serve(model, api_key_file, **options) -> None:
+    """Serve MODEL over HTTP, until Ctrl-C or SIGTERM.
+
+    MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a folder for CTranslate2.
+    Requests of several clients are answered in batches. The protocols are those of LibreTranslate,
+    OpenAI and KServe, as far as they have the task of MODEL.
+
+    The first signal ends the server when the requests that it has accepted are answered; the
+    second one ends it at once.
+    """
+    try:
+        from keras_transformer.serving.server import listening_socket, serve
+        from keras_transformer.serving.service import Service
+    except ModuleNotFoundError as error:
+        raise ValueError(f"serve needs {error.name}: {install_hint('serve')}") from error
+    from keras_transformer.opening.forms import open
+
+    chosen = ServerOptions(**values_of(DECLARED, options))
+    key, log = _key(api_key_file), None if chosen.quiet else _write
+    bound = listening_socket(chosen)  # fails before the model is loaded
+    try:
+        name = chosen.name or model.resolve().stem
+        service = Service(open(model), chosen, name, key, _report)
+    except OptionError as error:
+        raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
+    service.warm_up()
+    if key is None and chosen.host not in ("127.0.0.1", "::1", "localhost"):
+        warn(f"{chosen.host} is open to other machines, and requests need no API key")
+    host, port = bound.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    where = f"serving {name} ({service.task}) on http://{host}:{port}"
+    serve(service, bound, log, lambda: click.echo(where, err=True))
+
+
+serve = click.command("serve", cls=Command, example=EXAMPLE)(
+    add_options(_serve, click.argument("model", type=FOLDER), options_of(DECLARED), API_KEY)
+)
+
+
+def _key(path):
+    """Returns the key of the server, or `None`."""
+    if path is None:
+        return os.environ.get(KEY) or None
+    key = path.read_text("utf-8").strip()
+    if not key:
+        raise ValueError(f"{path} is empty: --api-key-file has the key.")
+    return key
+
+
+def _write(line):
+    """Writes a line of the access log; a closed pipe does not end the server."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+
+
+def _report(error):
+    """Writes an unexpected exception with its origin."""
+    _write("".join(traceback.format_exception(error)).rstrip())

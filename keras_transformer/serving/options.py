@@ -1,0 +1,135 @@
+"""Options of the server: defaults, limits and help texts, declared once."""
+
+import dataclasses
+
+from keras_transformer.search_settings import CheckedSettings, setting
+
+MODEL, BATCHES, LIMITS = "Model", "Batches", "Limits"
+ADDRESS, ACCESS = "Address", "Access"
+MEBIBYTE = 2**20
+# Maximum bytes of a body: 10,000 characters of text need little, a minute of sound 10 MB.
+TEXT_BODY, FILE_BODY = MEBIBYTE, 32 * MEBIBYTE
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerOptions(CheckedSettings):
+    """Options of `keras-transformer serve`."""
+
+    host: str = setting(
+        "127.0.0.1",
+        "Address to listen on; 0.0.0.0 accepts connections from other machines.",
+        kind=str,
+        metavar="ADDRESS",
+        group=ADDRESS,
+    )
+    port: int = setting(
+        8080, "Port to listen on; 0 chooses a free one.", least=0, most=65535, group=ADDRESS
+    )
+    name: str | None = setting(
+        None,
+        "Name of the model in requests.",
+        kind=str,
+        is_optional=True,
+        metavar="NAME",
+        default_help="the name of MODEL's file or folder",
+        group=MODEL,
+    )
+    source_language: str | None = setting(
+        None,
+        "Language of inputs: the default of a multilingual MODEL, or the code by which requests "
+        "name the only one, such as en.",
+        kind=str,
+        is_optional=True,
+        metavar="CODE",
+        default_help="the MODEL's own",
+        group=MODEL,
+    )
+    target_language: str | None = setting(
+        None,
+        "Language of translations, likewise.",
+        kind=str,
+        is_optional=True,
+        metavar="CODE",
+        default_help="the MODEL's own",
+        group=MODEL,
+    )
+    batch_size: int = setting(
+        32,
+        "Maximum number of inputs to compute at a time, of one request or of several.",
+        least=1,
+        metavar="N",
+        group=BATCHES,
+    )
+    batch_wait: float = setting(
+        5.0,
+        "Milliseconds that an input waits for others before a batch that is not full is computed.",
+        kind=float,
+        least=0,
+        metavar="MS",
+        group=BATCHES,
+    )
+    max_inputs: int = setting(
+        128, "Maximum number of inputs of a request.", least=1, metavar="N", group=LIMITS
+    )
+    max_characters: int = setting(
+        50_000, "Maximum number of characters of a request.", least=1, metavar="N", group=LIMITS
+    )
+    max_body: int | None = setting(
+        None,
+        "Maximum number of bytes of the body of a request.",
+        least=1,
+        is_optional=True,
+        metavar="BYTES",
+        default_help="1 MiB; for recordings and images 32 MiB",
+        group=LIMITS,
+    )
+    max_queue: int = setting(
+        2048,
+        "Maximum number of inputs that wait; further requests are refused with status 429.",
+        least=1,
+        metavar="N",
+        group=LIMITS,
+    )
+    max_connections: int = setting(
+        2048,
+        "Maximum number of open connections; further ones are refused with status 503.",
+        least=1,
+        metavar="N",
+        group=LIMITS,
+    )
+    timeout: float = setting(
+        60.0,
+        "Seconds until a request that is not answered yet fails with status 504.",
+        kind=float,
+        above=0,
+        metavar="S",
+        group=LIMITS,
+    )
+    read_timeout: float = setting(
+        10.0,
+        "Seconds in which a client must send the header of a request, and again its body.",
+        kind=float,
+        above=0,
+        metavar="S",
+        group=LIMITS,
+    )
+    cors: str | None = setting(
+        None,
+        "Origin whose web pages may send requests, such as https://example.org; * for any.",
+        kind=str,
+        is_optional=True,
+        metavar="ORIGIN",
+        default_help="none",
+        group=ACCESS,
+    )
+    quiet: bool = setting(False, "Write no access log.", kind=bool, group=ACCESS)
+
+    def body_limit(self, reads_files: bool) -> int:
+        """Returns the maximum number of bytes of a body.
+
+        Args:
+            reads_files: Whether inputs are files, such as recordings.
+        """
+        if self.max_body is not None:
+            return self.max_body
+        return FILE_BODY if reads_files else TEXT_BODY

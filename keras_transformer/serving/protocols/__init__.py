@@ -1,0 +1,17 @@
+"""Protocols of known clients, one file for each."""
+
+from keras_transformer.serving.protocol import Protocol
+from keras_transformer.serving.protocols.kserve_v1 import KServeV1
+from keras_transformer.serving.protocols.kserve_v2 import KServeV2
+from keras_transformer.serving.protocols.libretranslate import LibreTranslate
+from keras_transformer.serving.protocols.openai import Completions, Embeddings, Transcriptions
+
+# Another protocol is a file of this folder and its entry here.
+PROTOCOLS: tuple[type[Protocol], ...] = (
+    LibreTranslate,
+    Embeddings,
+    Completions,
+    Transcriptions,
+    KServeV1,
+    KServeV2,
+)

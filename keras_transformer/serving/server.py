@@ -1,0 +1,94 @@
+"""A server from the first request to a graceful stop."""
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from keras_transformer.serving.app import make_app
+from keras_transformer.serving.connections import limited_connections
+from keras_transformer.serving.options import ServerOptions
+from keras_transformer.serving.service import Service
+
+KEEP_ALIVE = 15  # seconds between two requests of a connection
+
+
+def listening_socket(options: ServerOptions) -> socket.socket:
+    """Returns a socket at the address of the server, which does not listen yet.
+
+    Raises:
+        ValueError: If the address is in use, or not one of this machine.
+    """
+    host, port = options.host, options.port
+    try:
+        (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        raise ValueError(f"cannot listen on {host}:{port}: {error.strerror}.") from error
+    return bound
+
+
+class GracefulServer(uvicorn.Server):
+    """A server that ends with the requests in its queue, and at once after a second signal.
+
+    Args:
+        config: Configuration of uvicorn.
+        service: The `Service`.
+        started: Function that is called when requests are accepted.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], object]):
+        super().__init__(config)
+        self._service, self._on_start = service, started
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Begins to accept requests."""
+        await super().startup(sockets)
+        self._on_start()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Ends the server, with status 0, or the process if it ends already."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = self._service.queue.is_stopping = True
+
+
+def serve(
+    service: Service,
+    bound: socket.socket,
+    log: Callable[[str], object] | None = None,
+    started: Callable[[], object] = lambda: None,
+) -> None:
+    """Serves a model until a signal arrives; see `GracefulServer`.
+
+    Args:
+        service: The `Service`.
+        bound: Result of `listening_socket`.
+        log: See `make_app`.
+        started: See `GracefulServer`.
+    """
+    config = configured(service, make_app(service, log))
+    GracefulServer(config, service, started).run(sockets=[bound])
+
+
+def configured(service: Service, app: Any) -> uvicorn.Config:
+    """Returns the configuration of uvicorn for the application that serves a model."""
+    options = service.options
+    return uvicorn.Config(
+        app,
+        http=limited_connections(options.read_timeout),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=options.max_connections,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(options.timeout + options.read_timeout) + 1,
+    )

@@ -1,0 +1,45 @@
+"""What a request wants from the model: settings, and what is done with each input."""
+
+import dataclasses
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What is done with an input. Inputs of equal works are answered in one batch.
+
+    Args:
+        languages: Codes of the source and the target language; `None` for the model's own.
+        search: The search. `None`: the model's own.
+        settings: Pairs of the name and the value of settings of answers.
+    """
+
+    languages: tuple[str | None, str | None] = (None, None)
+    search: Any = None
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def model(self, model: Any) -> Any:
+        """Returns the `Answering` with these settings.
+
+        Raises:
+            ValueError: If it does not have one of them.
+        """
+        if any(self.languages):
+            model = model.with_languages(*self.languages)
+        if self.search is not None:
+            model = model.with_search(self.search)
+        return model.with_settings(**dict(self.settings)) if self.settings else model
+
+    def answer(self, model: Any, inputs: list, numbers: list[int]) -> list:
+        """Returns the result of each input.
+
+        Args:
+            model: Result of `model`.
+            inputs: List of inputs, of one request or of several.
+            numbers: Index of each input in its request, by which samples differ.
+
+        Raises:
+            ValueError, TypeError: If an input is bad.
+        """
+        options = {"numbers": numbers} if model.generates else {}
+        return model.answer(inputs, batch_size=len(inputs), **options)

@@ -1,0 +1,107 @@
+"""Servers in a thread of the test, models whose answers can be held back, and a plain client."""
+
+import contextlib
+import dataclasses
+import http.client
+import json
+import threading
+
+import pytest
+
+pytest.importorskip("uvicorn")
+pytest.importorskip("multipart")
+
+from keras_transformer.serving.app import make_app
+from keras_transformer.serving.options import ServerOptions
+from keras_transformer.serving.server import GracefulServer, configured, listening_socket
+from keras_transformer.serving.service import Service
+from keras_transformer.tasks.answering import TextAnswering
+from keras_transformer.tasks.results import Translation
+
+QUICK = {"port": 0, "batch_wait": 1.0, "read_timeout": 5.0, "timeout": 20.0}
+
+
+class Shouting(TextAnswering):
+    """A "translator" into capital letters, which refuses texts with a 7 and fails at an 8.
+
+    Attributes:
+        opened: Event without which it answers nothing.
+        batches: List of the batches that it was given.
+    """
+
+    task = "translation"
+
+    def __init__(self):
+        self.opened, self.batches = threading.Event(), []
+        self.opened.set()
+
+    def answer_batch(self, inputs):
+        self.opened.wait(30)
+        self.batches.append(list(inputs))
+        if any("7" in text for text in inputs):
+            raise ValueError("a text must\nnot have a 7.")
+        if any("8" in text for text in inputs):
+            raise RuntimeError("a secret of the server")
+        return [Translation(text.upper(), -0.5, False, complete=True) for text in inputs]
+
+
+@dataclasses.dataclass
+class Served:
+    """A running server.
+
+    Args:
+        service: The `Service`.
+        port: Its port.
+        server: The `GracefulServer`.
+        log: Lines of the access log.
+        reports: Unexpected exceptions.
+    """
+
+    service: Service
+    port: int
+    server: GracefulServer
+    log: list
+    reports: list
+
+    def ask(self, method, path, body=None, **headers):
+        """Returns the status of a response, and its body, parsed if it is JSON."""
+        status, content, _ = self.exchange(method, path, body, **headers)
+        return status, content
+
+    def exchange(self, method, path, body=None, **headers):
+        """Returns the status of a response, its body and its headers."""
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if isinstance(body, dict):
+            body = json.dumps(body)
+            headers.setdefault("content-type", "application/json")
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content, kind = response.read(), response.getheader("content-type", "")
+            content = json.loads(content) if "json" in kind else content.decode()
+            return response.status, content, dict(response.getheaders())
+
+
+@contextlib.contextmanager
+def serving(model, key=None, name="model", protocols=None, **options):
+    """A context with the `Served` of a model, which ends gracefully."""
+    chosen, log, reports = ServerOptions(**{**QUICK, **options}), [], []
+    service = Service(model, chosen, name, key, reports.append)
+    bound, started = listening_socket(chosen), threading.Event()
+    more = {} if protocols is None else {"protocols": protocols}
+    app = make_app(service, log.append, **more)
+    server = GracefulServer(configured(service, app), service, started.set)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    try:
+        assert started.wait(10)
+        yield Served(service, bound.getsockname()[1], server, log, reports)
+    finally:
+        if not server.should_exit:
+            server.handle_exit(2, None)
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+NAMED = {"source_language": "en", "target_language": "xx"}

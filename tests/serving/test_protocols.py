@@ -1,0 +1,267 @@
+"""Protocols of clients: what they send, what they get, and their own form of errors."""
+
+import base64
+import functools
+import json
+
+import numpy as np
+import pipelines
+import pytest
+import task_samples
+from servers import NAMED, Shouting, serving
+
+from keras_transformer.serving.protocols.tensors import write_strings
+
+TEXT, OTHER = "a cat runs", "the big dog"
+
+
+@pytest.fixture(scope="module")
+def translating():
+    with serving(Shouting(), **NAMED) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return pipelines.embedder()
+
+
+@pytest.fixture(scope="module")
+def embedding(embedder):
+    with serving(embedder) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def generator():
+    return pipelines.generator()
+
+
+@pytest.fixture(scope="module")
+def completing(generator):
+    with serving(generator) as served:
+        yield served
+
+
+def test_languages_are_listed(translating):
+    pair = {"code": "en", "name": "English", "targets": ["xx"]}
+    assert translating.ask("GET", "/languages") == (200, [pair])
+    status, settings = translating.ask("GET", "/frontend/settings")
+    assert status == 200 and settings["charLimit"] == 50_000 and not settings["keyRequired"]
+    form = {"content_type": "application/x-www-form-urlencoded"}
+    answer = translating.ask("POST", "/translate", "q=a+%C3%A4&source=auto&target=xx", **form)
+    assert answer == (200, {"translatedText": "A Ä"})
+
+
+@pytest.mark.parametrize(
+    "path, more, status, words",
+    [
+        ("/detect", {}, 501, "does not detect languages."),
+        ("/translate", {"format": "pdf"}, 400, "the format pdf is not supported: "),
+        ("/translate", {"alternatives": 2}, 400, "`alternatives` must be 0"),
+        ("/translate", {"source": "fr"}, 400, "fr to xx is not supported"),
+    ],
+)
+def test_what_libretranslate_has_and_the_model_has_not(path, more, status, words, translating):
+    body = {"q": "a", "source": "en", "target": "xx", **more}
+    answer = translating.ask("POST", path, body)
+    assert answer[0] == status and words in answer[1]["error"]
+
+
+def test_a_model_without_names_of_languages_says_which_options_name_them():
+    with serving(Shouting()) as served:
+        body = {"q": "a", "source": "en", "target": "xx"}
+        status, answer = served.ask("POST", "/translate", body)
+    assert status == 400 and "--source-language and --target-language." in answer["error"]
+
+
+def test_vectors_are_those_of_the_model(embedder, embedding):
+    expected = np.stack([result.values for result in embedder.answer([TEXT, OTHER])])
+    body = {"model": "model", "input": [TEXT, OTHER]}
+    status, answer = embedding.ask("POST", "/v1/embeddings", body)
+    assert status == 200 and [one["index"] for one in answer["data"]] == [0, 1]
+    np.testing.assert_allclose([one["embedding"] for one in answer["data"]], expected, atol=1e-6)
+    body = {"model": "model", "input": OTHER, "encoding_format": "base64", "dimensions": 3}
+    _, answer = embedding.ask("POST", "/v1/embeddings", body)
+    vector = np.frombuffer(base64.b64decode(answer["data"][0]["embedding"]), "<f4")
+    shorter = embedder.with_settings(dimensions=3).answer(OTHER).values
+    np.testing.assert_allclose(vector, shorter, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "body, status, words",
+    [
+        ({"model": "other", "input": "a"}, 404, "there is no model 'other'"),
+        ({"input": "a"}, 400, "`model` is missing."),
+        ({"model": "model", "input": [[1, 2]]}, 400, "must be a string. Received: list."),
+        ({"model": "model", "input": "a", "dimensions": 10**6}, 400, "`dimensions` must be"),
+        ({"model": "model", "input": "a", "encoding_format": "x"}, 400, "float or base64"),
+    ],
+)
+def test_errors_have_the_form_of_openai(body, status, words, embedding):
+    got, answer = embedding.ask("POST", "/v1/embeddings", body)
+    assert got == status and words in answer["error"]["message"]
+    assert answer["error"]["type"] == "invalid_request_error"
+    got, answer = embedding.ask("POST", "/v1/embeddings", "{}", content_type="text/plain")
+    assert got == 415 and "application/json" in answer["error"]["message"]
+
+
+def test_a_completion_is_that_of_the_model_without_its_prompt(generator, completing):
+    from keras_transformer import Greedy
+
+    (whole,) = generator.answer([TEXT], search=Greedy(max_length=4))
+    body = {"model": "model", "prompt": TEXT, "max_tokens": 4}
+    status, answer = completing.ask("POST", "/v1/completions", body)
+    (choice,) = answer["choices"]
+    assert status == 200 and TEXT + choice["text"] == whole.text
+    assert choice["finish_reason"] == ("stop" if whole.complete else "length")
+    _, echoed = completing.ask("POST", "/v1/completions", {**body, "echo": True})
+    assert echoed["choices"][0]["text"] == whole.text
+    status, events = completing.ask("POST", "/v1/completions", {**body, "stream": True})
+    first, end, _ = events.split("\n\n")
+    assert json.loads(first.removeprefix("data: "))["choices"] == [choice] and "[DONE]" in end
+
+
+def test_samples_depend_on_the_seed_and_not_on_the_batch(completing):
+    body = {"model": "model", "max_tokens": 5, "temperature": 2, "seed": 3}
+    ask = functools.partial(completing.ask, "POST", "/v1/completions")
+    _, alone = ask({**body, "prompt": OTHER})
+    _, both = ask({**body, "prompt": [OTHER, TEXT]})
+    assert both["choices"][0] == alone["choices"][0]
+    assert [one["index"] for one in both["choices"]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        ({"n": 2}, "`n` must be 1"),
+        ({"logprobs": 1}, "`logprobs` is not supported."),
+        ({"max_tokens": 0}, "`max_length` must be"),
+        ({"temperature": -1}, "`temperature` must be"),
+        ({"stop": [1]}, "`stop` must be a string or a list of strings."),
+    ],
+)
+def test_what_completions_do_not_have(more, words, completing):
+    body = {"model": "model", "prompt": TEXT, **more}
+    status, answer = completing.ask("POST", "/v1/completions", body)
+    assert status == 400 and words in answer["error"]["message"]
+
+
+def test_a_chat_is_refused(completing):
+    body = {"model": "model", "messages": [{"role": "user", "content": "a"}]}
+    status, answer = completing.ask("POST", "/v1/chat/completions", body)
+    assert status == 400 and "no chat template" in answer["error"]["message"]
+
+
+def multipart(**fields):
+    """Returns the body of a form and its type."""
+    parts = []
+    for name, value in fields.items():
+        file = '; filename="a.wav"' if isinstance(value, bytes) else ""
+        value = value if isinstance(value, bytes) else value.encode()
+        parts.append(f'--x\r\ncontent-disposition: form-data; name="{name}"{file}\r\n\r\n'.encode())
+        parts.append(value + b"\r\n")
+    return b"".join([*parts, b"--x--\r\n"]), "multipart/form-data; boundary=x"
+
+
+@pytest.mark.slow
+def test_a_recording_is_transcribed_and_never_a_path_opened():
+    recognizer, sound = pipelines.speech_recognizer(), task_samples.RECORDINGS[0]
+    with serving(recognizer) as served:
+        ask = functools.partial(served.ask, "POST", "/v1/audio/transcriptions")
+        body, kind = multipart(model="model", file=sound)
+        assert ask(body, content_type=kind) == (200, {"text": recognizer([sound])[0]})
+        body, kind = multipart(model="model", file="/etc/hostname")
+        status, answer = ask(body, content_type=kind)
+        assert status == 400 and "`file` must be of type bytes." in answer["error"]["message"]
+        body, kind = multipart(model="model", file=b"no sound")
+        assert ask(body, content_type=kind)[0] == 400
+        body = {"instances": ["/etc/hostname"]}
+        status, answer = served.ask("POST", "/v1/models/model:predict", body)
+        assert status == 400 and "must be the bytes of a file" in answer["error"]
+        body = {"instances": [{"b64": base64.b64encode(sound).decode()}]}
+        _, answer = served.ask("POST", "/v1/models/model:predict", body)
+        assert answer["predictions"][0]["text"] == recognizer([sound])[0]
+
+
+def test_predictions_have_the_fields_of_a_result(translating):
+    body = {"instances": ["a", {"b64": base64.b64encode("ä".encode()).decode()}]}
+    status, answer = translating.ask("POST", "/v1/models/model:predict", json.dumps(body))
+    fields = {"score": -0.5, "truncated": False, "complete": True}
+    assert status == 200
+    assert answer == {"predictions": [{"text": "A", **fields}, {"text": "Ä", **fields}]}
+
+
+def test_a_model_is_described_for_clients_of_several_protocols(embedding):
+    _, models = embedding.ask("GET", "/v1/models")
+    assert models["models"] == ["model"] and models["data"][0]["id"] == "model"
+    _, model = embedding.ask("GET", "/v1/models/model")
+    assert model["ready"] and model["object"] == "model"
+    assert model["model_version_status"][0]["state"] == "AVAILABLE"
+    assert embedding.ask("GET", "/v1/models/other")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "body, status, words",
+    [
+        ({"instances": "a"}, 400, "inputs must be a list. Received: str."),
+        ({"instances": [{"b64": "?"}]}, 400, "a string in Base64."),
+        ({"instances": [{"b64": "/w=="}]}, 400, "must be in UTF-8."),
+        ({"instances": [None]}, 400, "must be a string. Received: NoneType."),
+        ({"inputs": ["a"]}, 400, "`instances` is missing"),
+        ({"instances": ["a"], "signature_name": "x"}, 400, "serving_default"),
+    ],
+)
+def test_bad_instances_are_refused(body, status, words, translating):
+    got, answer = translating.ask("POST", "/v1/models/model:predict", body)
+    assert got == status and words in answer["error"]
+
+
+def tensor(**more):
+    return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [2], **more}]}
+
+
+def test_inference_has_tensors(embedder, embedding):
+    expected = embedder.answer([TEXT, OTHER])
+    body = {**tensor(data=[TEXT, OTHER]), "id": "7", "outputs": [{"name": "vector"}]}
+    status, answer = embedding.ask("POST", "/v2/models/model/versions/1/infer", body)
+    assert status == 200 and answer["id"] == "7"
+    (output,) = answer["outputs"]
+    vectors = np.reshape(output["data"], output["shape"])
+    np.testing.assert_allclose(vectors, [one.values for one in expected], atol=1e-6)
+    _, metadata = embedding.ask("GET", "/v2/models/model")
+    assert [one["name"] for one in metadata["outputs"]] == ["text", "score", "result", "vector"]
+    for path in ("/v2", "/v2/health/live", "/v2/health/ready", "/v2/models/model/ready"):
+        assert embedding.ask("GET", path)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (tensor(data=["a"]), "`text` has 1 values, but the shape [2]."),
+        (tensor(data=["a", "b"], datatype="FP32"), "with the datatype BYTES."),
+        (tensor(data=["a", "b"], shape=[1, -2]), "`shape` must be a list of sizes."),
+        (tensor(data=["a"] * 4, shape=[2, 2]), "must be [B] or [B, 1]. Received: [2, 2]."),
+        (tensor(), "`data` must be a list."),
+        (tensor(parameters={"binary_data_size": 3}), "is 3, but 0 bytes follow."),
+        ({"inputs": []}, "`inputs` must be a list of one tensor, `text`."),
+        ({**tensor(data=["a", "b"]), "outputs": [{"name": "x"}]}, "there is no output 'x'"),
+    ],
+)
+def test_bad_tensors_are_refused(body, words, embedding):
+    status, answer = embedding.ask("POST", "/v2/models/model/infer", body)
+    assert status == 400 and words in answer["error"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xff\xff\xff", b"\1\0", b"\2\0\0\0a"])
+def test_binary_tensors_end_where_their_bytes_end(content, translating):
+    head = json.dumps(tensor(parameters={"binary_data_size": len(content)})).encode()
+    length = {"inference_header_content_length": str(len(head))}
+    path = "/v2/models/model/infer"
+    status, answer = translating.ask("POST", path, head + content, **length)
+    assert status == 400 and "ends after its bytes." in answer["error"]
+    content = write_strings(["a", "ä"])
+    head = json.dumps(tensor(parameters={"binary_data_size": len(content)})).encode()
+    length = {"inference_header_content_length": str(len(head))}
+    _, answer = translating.ask("POST", path, head + content, **length)
+    assert answer["outputs"][0]["data"] == ["A", "Ä"]
