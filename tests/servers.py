@@ -26,16 +26,18 @@ class Shouting(TextAnswering):
 
     Attributes:
         opened: Event without which it answers nothing.
-        batches: List of the batches that it was given.
+        entered: Number of the batches that it was given.
+        batches: List of the batches that it has answered.
     """
 
     task = "translation"
 
     def __init__(self):
-        self.opened, self.batches = threading.Event(), []
+        self.opened, self.batches, self.entered = threading.Event(), [], 0
         self.opened.set()
 
     def answer_batch(self, inputs):
+        self.entered += 1
         self.opened.wait(30)
         self.batches.append(list(inputs))
         if any("7" in text for text in inputs):

@@ -72,4 +72,6 @@ class ServedLanguages:
         """Returns each source language, and the targets into which it is translated."""
         if self.codes:
             return [(code, [one for one in self.codes if one != code]) for code in self.codes]
-        return [] if None in (self.source, self.target) else [(self.source, [self.target])]
+        if self.source is None or self.target is None:
+            return []
+        return [(self.source, [self.target])]

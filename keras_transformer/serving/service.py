@@ -27,7 +27,6 @@ class Service:
 
     Attributes:
         is_ready: Whether requests are answered.
-        languages: The `ServedLanguages` of the model.
 
     Raises:
         ValueError: If the model answers a series as a whole, or an option has no effect on it.
@@ -41,7 +40,7 @@ class Service:
         key: str | None = None,
         report: Callable[[BaseException], object] = lambda error: None,
     ):
-        self.codec = None if model.generates else model.codec
+        self.codec: Any = None if model.generates else model.codec
         if self.codec is not None and self.codec.simulates:
             raise ValueError(
                 f"A model for {model.task} is not served: its lines are one series. Use `predict`."
