@@ -20,6 +20,7 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.fixed_options import WORDING
+from keras_transformer.cli.documents import document_options, without_documents, write_document
 from keras_transformer.cli.help import option
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
@@ -207,6 +208,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "in order are the output for the whole file.",
     group="Input and output",
 )
+@document_options
 @search_options
 @SHORTLIST
 @MAX_LENGTH
@@ -259,11 +261,14 @@ def predict(
     A bad line, such as one that is not UTF-8 or that names an unreadable image, gets an empty
     answer and a warning. In a time series, a bad line is an error, because later answers depend on
     it; its block of 2,048 lines then gets no answers.
+
+    With --split-sentences or --format, the input is a document, whose sentences are translated.
     """
     from keras_transformer.opening.lines import LineFormat
     from keras_transformer.opening.stream import answer_stream
 
     _refuse_together(alignments, timestamps, subtitles, n_best)
+    document, options = without_documents(options)
     wanted = make_search(n_best=n_best, **options)
     answers = {
         "no_answer": no_answer,
@@ -308,6 +313,10 @@ def predict(
         check_files(search, files)
         if stream:
             _stream(search, lines, output)
+            return
+        if document is not None:
+            with _progress(lines, target, None, files, None) as progress:
+                write_document(search, lines, output, warn, document, batch_size, progress)
             return
         bounds = None if shard is None else shard.bounds(_count(source))
         how = {"batch_size": batch_size, "strict": strict, "bounds": bounds}

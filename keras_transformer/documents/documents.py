@@ -42,10 +42,13 @@ class Document:
     Args:
         text: The translation.
         sentences: The `Sentence`s that were translated, in order.
+        placed_by_order: Number of sentences whose marks are placed by equal words and by order,
+            because the model does not align.
     """
 
     text: str
     sentences: list[Sentence]
+    placed_by_order: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,15 +85,18 @@ class Documents:
 
     def __post_init__(self) -> None:
         check_choice("format", self.format, FORMATS)
-        result = getattr(self.answering, "result", None)
-        if not isinstance(self.answering, TextAnswering) or not (
-            self.answering.has_source and issubclass(result, Translation)
-        ):
+        if not self.suits(self.answering):
             raise ValueError(
                 "`answering` must translate: the sentences of a document are answered one by one. "
                 f"Received: a model for {getattr(self.answering, 'task', self.answering)}."
             )
         keep_pattern(self.keep)
+
+    @staticmethod
+    def suits(answering: Any) -> bool:
+        """Returns whether something translates, so that documents can be translated with it."""
+        is_text = isinstance(answering, TextAnswering) and answering.has_source
+        return is_text and issubclass(answering.result, Translation)
 
     def __call__(self, documents: str | Sequence[str], **how: Any) -> Any:
         """Returns the translation of a document, a string, or of each of a list of documents.
@@ -169,10 +175,7 @@ def _check(document):
 def _written(parts):
     """Returns the `Document` of translated parts."""
     texts = [part if isinstance(part, str) else part.written() for part in parts]
-    sentences = [
-        Sentence(leaf.text, leaf.translation, leaf.is_part)
-        for part in parts
-        for one in passages_of(part)
-        for leaf in one.leaves()
-    ]
-    return Document("".join(texts), sentences)
+    leaves = [leaf for part in parts for one in passages_of(part) for leaf in one.leaves()]
+    sentences = [Sentence(leaf.text, leaf.translation, leaf.is_part) for leaf in leaves]
+    by_order = sum(leaf.has_marks and leaf.alignment is None for leaf in leaves)
+    return Document("".join(texts), sentences, by_order)
