@@ -8,13 +8,17 @@ from keras_transformer.checks import check_choice
 from keras_transformer.documents.block import Parts, TextBlock
 from keras_transformer.documents.html_format import read_html
 from keras_transformer.documents.keep import keep_pattern, with_passages
-from keras_transformer.documents.plain import read_plain
+from keras_transformer.documents.plain import read_plain, read_wrapped
 from keras_transformer.documents.sentences import SentenceSplitter, Span
 from keras_transformer.documents.split import SplitBlock, passages_of, translate
 from keras_transformer.tasks.answering import Progress, TextAnswering
 from keras_transformer.tasks.results import Translation
 
-READERS: dict[str, Callable[[str], Parts]] = {"text": read_plain, "html": read_html}
+READERS: dict[str, Callable[[str], Parts]] = {
+    "text": read_plain,
+    "wrapped": read_wrapped,
+    "html": read_html,
+}
 FORMATS = tuple(READERS)
 PER_TOKEN = 12  # characters; a sentence with more for each token of the limit is divided at once
 LONGEST = 4000  # characters of a sentence for a model whose limit is not known

@@ -1,5 +1,6 @@
 """Blocks divided into sentences, which are translated and put together again."""
 
+import bisect
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -76,34 +77,27 @@ class SplitBlock:
             longest: Maximum number of characters of a sentence; longer ones are divided.
         """
         text = block.text
-        kept = [(mark.start, mark.end) for mark in block.marks if mark.kept]
-        whole = _joined(splitter(text), kept)
+        kept = sorted((mark.start, mark.end) for mark in block.marks if mark.kept)
+        edges = sorted(edge for mark in block.marks for edge in (mark.start, mark.end))
         passages = []
-        for sentence in whole:
+        for sentence in _joined(splitter(text), kept):
             spans = divided(text, [sentence], longest)
-            for span in spans:
-                start, end = core(text, *span)
+            for start, end in (core(text, *span) for span in spans):
                 if start < end and _has_text(text, start, end, kept):
-                    edges = {edge for mark in block.marks for edge in (mark.start, mark.end)}
-                    has_marks = any(start < edge < end for edge in edges) or (start, end) in kept
-                    passages.append(Passage(block, start, end, has_marks, len(spans) > 1))
+                    inside = bisect.bisect_right(edges, start) < bisect.bisect_left(edges, end)
+                    passages.append(Passage(block, start, end, inside, len(spans) > 1))
         return cls(block, passages)
 
     def written(self) -> str:
         """Returns the translation of the block, as the document writes it."""
-        block, at, units, texts = self.block, 0, [], []
+        block, at, units = self.block, 0, []
         literals = {block.text[mark.start : mark.end] for mark in block.marks if mark.kept}
         for passage in (leaf for one in self.passages for leaf in one.leaves()):
             start, end, text = passage.start, passage.end, passage.translation.text
-            if block.marks:
-                units += copied_units(block, at, start)
-                units += translated_units(block, start, end, text, passage.alignment, literals)
-            else:
-                texts += [block.source(at, start), block.escape(text, block.text)]
+            units += copied_units(block, at, start)
+            units += translated_units(block, start, end, text, passage.alignment, literals)
             at = end
-        if block.marks:
-            return write_block(block, [*units, *copied_units(block, at, len(block.text))])
-        return "".join([*texts, block.source(at, len(block.text))])
+        return write_block(block, [*units, *copied_units(block, at, len(block.text))])
 
 
 def passages_of(part: str | SplitBlock) -> list[Passage]:
@@ -150,8 +144,11 @@ def _joined(spans, kept):
 
 def _has_text(text, start, end, kept):
     """Returns whether a range has a letter outside of kept passages."""
-    for first, last in sorted(kept):
-        if start < last and first < end:
+    near = bisect.bisect_left(kept, (start, -1))
+    for first, last in kept[max(near - 1, 0) :]:
+        if first >= end:
+            break
+        if start < last:
             if is_text(text, start, max(start, first)):
                 return True
             start = max(start, last)

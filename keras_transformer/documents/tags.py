@@ -95,6 +95,8 @@ class TagReader:
             if not self._kept[1]:
                 _, _, start, characters = self._kept
                 self._kept = None
+                self._text[start:] = "".join(self._text[start:]).strip()
+                self._raw = {place: one for place, one in self._raw.items() if place < start}
                 self._point("".join(characters), start)
         elif kind in (BLOCK, COPIED):
             self._between(raw)

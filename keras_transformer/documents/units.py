@@ -63,16 +63,51 @@ def translated_units(block, start, end, text, alignment, literals: Iterable[str]
     """
     source, places = one_spaced(block.text, start, end)
     words = split(text, literals)
-    if alignment is None:
-        weights = by_place(source, text, words)
+    spaces = white_space(block, source, places, text, words)
+    if not block.marks:
+        weights = np.zeros((len(words), len(source)))
+    elif alignment is None:
+        weights = by_place(source, text, words, literals)
     else:
-        weights = by_attention(source, text, words, alignment)
-    weights = weights @ _spread(places, start, end)  # [T, characters]
-    totals = np.concatenate([np.zeros((len(words), 1)), np.cumsum(weights, axis=1)], axis=1)
+        weights = by_attention(source, text, words, alignment, literals)
+    spread = np.zeros((len(words), end - start))  # [T, characters]
+    spread[:, np.array(places, int) - start] = weights
+    totals = np.concatenate([np.zeros((len(words), 1)), np.cumsum(spread, axis=1)], axis=1)
     return [
-        Unit(block.escape(text[a:b], block.text), text[a:b], start, end, row)
-        for (a, b), row in zip(words, totals, strict=True)
+        Unit(spaces.get(n) or block.escape(text[a:b], block.text), text[a:b], start, end, row)
+        for n, ((a, b), row) in enumerate(zip(words, totals, strict=True))
     ]
+
+
+def white_space(block, source, places, text, words) -> dict[int, str]:
+    """Returns the line ends and other white space in a sentence that is more than a single space.
+
+    The keys are the numbers of the words that it replaces.
+
+    Each is at the white space of the translation that divides it most nearly as the source is
+    divided. If there is too little white space, the last ones are left out.
+
+    Args:
+        block: The `TextBlock`.
+        source, places: See `one_spaced`.
+        text: The translation.
+        words: The ranges of its words; see `split`.
+    """
+    free = [n for n, (a, b) in enumerate(words) if text[a:b].isspace()]
+    at, result = 0, {}
+    for here, character in enumerate(source):
+        if character != " " or not free[at:]:
+            continue
+        first = places[here]
+        last = places[here + 1] if here + 1 < len(places) else first + 1
+        written = block.source(first, last)
+        if written == " ":
+            continue
+        wanted = here / len(source) * len(text)
+        chosen = min(range(at, len(free)), key=lambda n: abs(words[free[n]][0] - wanted))
+        result[free[chosen]] = written
+        at = chosen + 1
+    return result
 
 
 def one_spaced(text: str, start: int, end: int) -> tuple[str, list[int]]:
@@ -96,7 +131,7 @@ def split(text: str, literals: Iterable[str]) -> list[tuple[int, int]]:
     return [match.span() for match in re.finditer(pattern, text, re.DOTALL)]
 
 
-def by_attention(source: str, text: str, words, alignment: Alignment) -> np.ndarray:
+def by_attention(source: str, text: str, words, alignment: Alignment, literals) -> np.ndarray:
     """Returns the attention of words to the characters of a source, `[T, S]`; rows add up to 1."""
     sides = []
     marks = {"</s>", *alignment.marks}
@@ -105,7 +140,7 @@ def by_attention(source: str, text: str, words, alignment: Alignment) -> np.ndar
         sides.append((numbers, piece_spans([pieces[n] for n in numbers], string)))
     (columns, of_source), (rows, of_text) = sides
     if not columns or not rows:
-        return by_place(source, text, words)
+        return by_place(source, text, words, literals)
     weights = alignment.weights[np.ix_(rows, columns)].astype("float64") ** TEMPERATURE
     inside = _overlap(words, of_text)  # [T words, T tokens]
     spread = _overlap(of_source, [(n, n + 1) for n in range(len(source))])
@@ -145,10 +180,10 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
     ]
 
 
-def by_place(source: str, text: str, words) -> np.ndarray:
+def by_place(source: str, text: str, words, literals) -> np.ndarray:
     """Returns the weights of words that lie in the order of the source, `[T, S]`."""
     ours = [text[a:b] for a, b in words]
-    theirs = split(source, ours)
+    theirs = split(source, literals)
     other = [source[a:b] for a, b in theirs]
     matcher = difflib.SequenceMatcher(
         lambda word: word.isspace() or len(word) < 2, other, ours, autojunk=False
@@ -187,10 +222,3 @@ def _overlap(wide, narrow):
     wide, narrow = (np.array(one).reshape(-1, 2) for one in (wide, narrow))
     starts = np.maximum(wide[:, None, 0], narrow[None, :, 0])
     return (starts < np.minimum(wide[:, None, 1], narrow[None, :, 1])).astype("float64")
-
-
-def _spread(places, start, end):
-    """Returns which character of the range each of S characters is, `[S, characters]`."""
-    spread = np.zeros((len(places), end - start))
-    spread[np.arange(len(places)), np.array(places, int) - start] = 1
-    return spread

@@ -9,10 +9,27 @@ from sentence_models import Aligned, Words
 
 from keras_transformer.pipelines import Documents
 
-INLINE = ["b", "i", "a href='x?a=1&amp;b'", "span class=\"y\"", "u"]
+INLINE = ["b", "i", "a href='x?a=1&amp;b'", 'span class="y"', "u"]
 PASSAGES = ["{name}", "%s", "https://a.example/b?c=1&amp;d=2", "me@example.org", "%(count)d"]
 POINTS = ["<img src='a.png'>", "<!-- note -->", "<wbr>"]
-WORDS = "one dog two cats run fast over the hill and sleep here today because it rains".split()
+WORDS = [
+    "one",
+    "dog",
+    "two",
+    "cats",
+    "run",
+    "fast",
+    "over",
+    "the",
+    "hill",
+    "and",
+    "sleep",
+    "here",
+    "today",
+    "because",
+    "it",
+    "rains",
+]
 TAG = re.compile(r"<!--.*?-->|<[^>]*>")
 
 
