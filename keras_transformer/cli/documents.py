@@ -20,7 +20,7 @@ OF_LINES = (
     "subtitles",
     "timestamps",
 )
-FORMATS = ("text", "html", "markdown", "xml")
+FORMATS = ("text", "wrapped", "html", "xml", "markdown")
 GROUP = "Documents"
 
 
@@ -39,8 +39,8 @@ def document_options(command) -> Any:
             "--format",
             type=click.Choice(FORMATS),
             group=GROUP,
-            help="Format of the document, whose markup is kept; implies --split-sentences.  "
-            "[default: text]",
+            help="Format of the document, whose markup is kept; implies --split-sentences. text: a "
+            "line is a paragraph. wrapped: the lines of a paragraph are one text.  [default: text]",
         ),
         option(
             "--sentence-language",

@@ -39,13 +39,13 @@ class TextBlock:
             nested or disjoint.
         raw: The document's characters for some characters of the text, by their indices, such as
             `"&amp;"` for `"&"`.
-        escape: Function from new text and the text of the block to how the document writes it.
+        escape: Function from new text and the block to how the document writes the text.
     """
 
     text: str
     marks: Sequence[Mark] = ()
     raw: dict[int, str] = dataclasses.field(default_factory=dict)
-    escape: Callable[[str, str], str] = lambda text, source: text
+    escape: Callable[[str, "TextBlock"], str] = lambda text, block: text
 
     def source(self, start: int, end: int) -> str:
         """Returns how the document writes a range of the text, without marks."""
@@ -55,7 +55,7 @@ class TextBlock:
 Parts = list[str | TextBlock]  # of a document: strings are copied
 
 
-def escape_html(text: str, source: str = "") -> str:
+def escape_html(text: str, block: TextBlock | None = None) -> str:
     """Returns a text with `&`, `<` and `>` as character references."""
     return html.escape(text, quote=False)
 

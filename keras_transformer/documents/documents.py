@@ -8,9 +8,11 @@ from keras_transformer.checks import check_choice
 from keras_transformer.documents.block import Parts, TextBlock
 from keras_transformer.documents.html_format import read_html
 from keras_transformer.documents.keep import keep_pattern, with_passages
+from keras_transformer.documents.markdown_format import read_markdown
 from keras_transformer.documents.plain import read_plain, read_wrapped
 from keras_transformer.documents.sentences import SentenceSplitter, Span
 from keras_transformer.documents.split import SplitBlock, passages_of, translate
+from keras_transformer.documents.xml_format import read_xml
 from keras_transformer.tasks.answering import Progress, TextAnswering
 from keras_transformer.tasks.results import Translation
 
@@ -18,6 +20,8 @@ READERS: dict[str, Callable[[str], Parts]] = {
     "text": read_plain,
     "wrapped": read_wrapped,
     "html": read_html,
+    "xml": read_xml,
+    "markdown": read_markdown,
 }
 FORMATS = tuple(READERS)
 PER_TOKEN = 12  # characters; a sentence with more for each token of the limit is divided at once
@@ -66,7 +70,9 @@ class Documents:
 
     Args:
         answering: A `Translator`, or an opened export of one.
-        format: Name of the format of the documents: `"text"` or `"html"`.
+        format: Name of the format of the documents: `"text"`, whose lines are paragraphs;
+            `"wrapped"`, text whose paragraphs are wrapped into lines; `"html"`, `"xml"` or
+            `"markdown"`.
         splitter: Function from a text to the ranges of its sentences, such as a
             `SentenceSplitter`. `None`: that of the source language of the model, or of English.
         keep: Regular expressions of passages that are copied, in addition to addresses and

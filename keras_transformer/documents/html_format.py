@@ -1,5 +1,6 @@
 """HTML: pages and fragments of pages."""
 
+import html
 import html.parser
 import re
 
@@ -25,7 +26,7 @@ VOID = frozenset(NO_CONTENT.split())
 
 def read_html(document: str) -> Parts:
     """Returns the blocks of an HTML page, or of a fragment of one, and what is between them."""
-    reader = TagReader(_kind_of)
+    reader = TagReader(kind_of)
     events = HtmlEvents(document)
     events.feed(document)
     events.close()
@@ -33,7 +34,8 @@ def read_html(document: str) -> Parts:
     return reader.finish()
 
 
-def _kind_of(name, tag):
+def kind_of(name: str, tag: str) -> str:
+    """Returns the kind of an element of HTML."""
     kind = KINDS.get(name, BLOCK)
     if kind in (BLOCK, INLINE) and name not in VOID and UNTRANSLATED.search(tag):
         return COPIED if kind == BLOCK else OPAQUE
@@ -55,10 +57,12 @@ class HtmlEvents(html.parser.HTMLParser):
 
     def replay(self, reader: TagReader) -> None:
         """Passes everything to a reader; together the parts are the document."""
+        if not self._found:
+            return reader.other(self._document)
         begins = [offset for offset, *_ in self._found]
         ends = [*begins[1:], len(self._document)]
-        if ends[-1] and (not begins or begins[0]):
-            reader.other(self._document[: begins[0] if begins else None])
+        if begins[0]:
+            reader.other(self._document[: begins[0]])
         for (begin, kind, name), end in zip(self._found, ends, strict=True):
             raw = self._document[begin:end]
             if kind == "start" and name not in VOID:
@@ -73,7 +77,7 @@ class HtmlEvents(html.parser.HTMLParser):
                     reader.text(raw[:length])
                 else:
                     length += raw[length : length + 1] == ";"
-                    reader.reference(raw[:length])
+                    reader.coded(html.unescape(raw[:length]), raw[:length])
                 if raw[length:]:  # what the parser has skipped, such as </>
                     reader.other(raw[length:])
             else:

@@ -204,19 +204,22 @@ class Placing:
         last = min(last, around.end)
         units = self._units[first:last]
         score = sum(unit.share(at, unit.end) for unit in units)
-        prefers_later = at > 0 and self._block.text[at - 1].isspace()
-        best, chosen = float("-inf"), None
+        text = self._block.text[:at]
+        blanks = len(text) - len(text.rstrip())  # white space before the mark, of which as much
+        best, equal = float("-inf"), []  # is before it in the translation
         for place in range(first, last + 1):
             if place > first:
                 unit = units[place - first - 1]
                 score += unit.share(unit.start, at) - unit.share(at, unit.end)
             here = place - around.begin
-            is_free = not (0 < here < len(taken) and taken[here] and taken[here - 1] == taken[here])
-            better = score > best + 1e-9 or prefers_later and score > best - 1e-9
-            if is_free and (chosen is None or better):
-                best, chosen = score, place
-        if chosen is not None:
-            return chosen
+            if 0 < here < len(taken) and taken[here] and taken[here - 1] == taken[here]:
+                continue
+            if score > best + 1e-9:
+                best, equal = score, []
+            if score > best - 1e-9:
+                equal.append(place)
+        if equal:
+            return equal[min(blanks, len(equal) - 1)]
         place = first  # inside of one mark as a whole: before it
         while place > around.begin and taken[place - around.begin - 1]:
             place -= 1

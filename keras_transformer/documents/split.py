@@ -9,7 +9,8 @@ from keras_transformer.decoding import Beam, Sample
 from keras_transformer.documents.block import TextBlock, core
 from keras_transformer.documents.placing import write_block
 from keras_transformer.documents.sentences import divided, halves, is_text
-from keras_transformer.documents.units import copied_units, one_spaced, translated_units
+from keras_transformer.documents.units import copied_units, translated_units
+from keras_transformer.documents.words import literals_of, one_spaced
 
 
 @dataclasses.dataclass
@@ -91,11 +92,13 @@ class SplitBlock:
     def written(self) -> str:
         """Returns the translation of the block, as the document writes it."""
         block, at, units = self.block, 0, []
-        literals = {block.text[mark.start : mark.end] for mark in block.marks if mark.kept}
+        literals = literals_of(block)
         for passage in (leaf for one in self.passages for leaf in one.leaves()):
             start, end, text = passage.start, passage.end, passage.translation.text
             units += copied_units(block, at, start)
-            units += translated_units(block, start, end, text, passage.alignment, literals)
+            units += translated_units(
+                block, start, end, text, passage.alignment, literals, passage.has_marks
+            )
             at = end
         return write_block(block, [*units, *copied_units(block, at, len(block.text))])
 

@@ -1,8 +1,8 @@
 """Tags and texts of a page, read into blocks with marks."""
 
 import dataclasses
-import html
 from collections.abc import Callable
+from typing import Any
 
 from keras_transformer.documents.block import Mark, Parts, TextBlock, escape_html
 from keras_transformer.documents.sentences import is_text
@@ -20,10 +20,11 @@ class TagReader:
 
     Args:
         kind_of: Function from the name of an element and its tag to its kind.
+        escape: See `TextBlock`.
     """
 
-    def __init__(self, kind_of: Callable[[str, str], str]):
-        self._kind_of = kind_of
+    def __init__(self, kind_of: Callable[[str, str], str], escape: Any = escape_html):
+        self._kind_of, self._escape = kind_of, escape
         self._parts: Parts = []
         self._copying: tuple[str, int] | None = None  # name of the copied element, and its depth
         self._begin()
@@ -44,16 +45,14 @@ class TagReader:
             if self._kept:
                 self._kept[3].append(raw)
 
-    def reference(self, raw: str) -> None:
-        """Adds a character reference, such as `&amp;`."""
-        characters = html.unescape(raw)
-        if characters == raw or self._copying is not None:
-            self.text(raw)
+    def coded(self, characters: str, raw: str) -> None:
+        """Adds text that the document writes as `raw`, such as `&` as `&amp;`."""
+        self._all.append(raw)
+        if self._copying is not None:
             return
         first = len(self._text)
         self._raw |= {first: raw} | {first + i: "" for i in range(1, len(characters))}
         self._text += characters
-        self._all.append(raw)
         if self._kept:
             self._kept[3].append(raw)
 
@@ -129,7 +128,7 @@ class TagReader:
                 dataclasses.replace(mark, parent=self._enclosing(mark.parent))
                 for mark in self._marks
             ]
-            self._parts.append(TextBlock(text, marks, self._raw, escape_html))
+            self._parts.append(TextBlock(text, marks, self._raw, self._escape))
         else:
             self._copy("".join(self._all))
         self._begin()

@@ -12,24 +12,8 @@ from keras_transformer.pipelines import Documents
 INLINE = ["b", "i", "a href='x?a=1&amp;b'", 'span class="y"', "u"]
 PASSAGES = ["{name}", "%s", "https://a.example/b?c=1&amp;d=2", "me@example.org", "%(count)d"]
 POINTS = ["<img src='a.png'>", "<!-- note -->", "<wbr>"]
-WORDS = [
-    "one",
-    "dog",
-    "two",
-    "cats",
-    "run",
-    "fast",
-    "over",
-    "the",
-    "hill",
-    "and",
-    "sleep",
-    "here",
-    "today",
-    "because",
-    "it",
-    "rains",
-]
+LINE = "one dog two cats run fast over the hill and sleep here today because it rains"
+WORDS = LINE.split()
 TAG = re.compile(r"<!--.*?-->|<[^>]*>")
 
 
