@@ -94,8 +94,7 @@ def write_document(lines, source, output, warn, options, batch_size, progress) -
     answering = getattr(lines, "answering", None)
     if not Documents.suits(answering):
         task = getattr(answering, "task", "something else")
-        names = given(*NAMES).replace("_", "-")
-        raise click.UsageError(f"--{names} needs a model for translation, not one for {task}.")
+        raise click.UsageError(f"--{_named()} needs a model for translation, not one for {task}.")
     language = options["sentence_language"]
     documents = Documents(
         answering,
@@ -119,6 +118,10 @@ def write_document(lines, source, output, warn, options, batch_size, progress) -
             f"marks in {result.placed_by_order} sentences are placed by the order of the words; "
             "a model that aligns places them by its attention, with --greedy"
         )
+
+
+def _named():
+    return (given(*NAMES) or "").replace("_", "-")
 
 
 def _shown(sentence):

@@ -100,4 +100,4 @@ def _segmenter():
     except ModuleNotFoundError as error:
         needed = f"sentences need the package sentencex: {install_hint('documents')}"
         raise ValueError(needed) from error
-    return sentencex.segment
+    return sentencex.segment  # ty: ignore[missing-attribute]

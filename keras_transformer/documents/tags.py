@@ -146,6 +146,8 @@ class TagReader:
 
     def _deepen(self, name, step):
         """Follows the depth of a copied element, and ends it with its last tag."""
+        if self._copying is None:
+            return
         copied, depth = self._copying
         depth += step * (name == copied)
         self._copying = copied, depth

@@ -54,7 +54,8 @@ def piece_spans(pieces: Sequence[str], text: str) -> list[tuple[int, int]]:
         for a, b, size in matcher.get_matching_blocks():
             known += [(a, b), (a + size, b + size)]
         known = sorted({a: b for a, b in [*known, (len(spelled), len(text))]}.items())
-        places = np.interp(np.arange(len(spelled) + 1), *zip(*known, strict=True)).round()
+        ours, theirs = np.array(known).T
+        places = np.interp(np.arange(len(spelled) + 1), ours, theirs).round()
     places = np.clip(places.astype(int), 0, len(text))
     spans = [(int(places[a]), int(places[b])) for a, b in zip(ends[:-1], ends[1:], strict=True)]
     return [
@@ -77,7 +78,8 @@ def by_place(source: str, text: str, words, literals) -> np.ndarray:
             if not ours[b + i].isspace():
                 known += [(words[b + i][0], theirs[a + i][0]), (words[b + i][1], theirs[a + i][1])]
     known = sorted({a: b for a, b in [(len(text), len(source)), *known]}.items())
-    at = np.interp([edge for span in words for edge in span], *zip(*known, strict=True))
+    in_text, in_source = np.array(known).T
+    at = np.interp([edge for span in words for edge in span], in_text, in_source)
     spans = [tuple(row) for row in at.reshape(-1, 2)]
     for row, column in _equal(ours, other):
         spans[row] = theirs[column]

@@ -74,6 +74,7 @@ def test_options_are_grouped_by_use():
             "Words of the outputs",
             "Languages",
             "Answers",
+            "Documents",
             "Search",
             "Sampling",
             "Sizes",
