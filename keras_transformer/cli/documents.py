@@ -66,9 +66,7 @@ def without_documents(options) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     others = {name: value for name, value in options.items() if name not in NAMES}
     if given(*NAMES) is None:
         return None, others
-    refuse(
-        OF_LINES, f"has no effect on documents, which --{given(*NAMES).replace('_', '-')} reads."
-    )
+    refuse(OF_LINES, f"has no effect with --{_named()}, which reads a document.")
     return {name: options[name] for name in NAMES}, others
 
 
