@@ -19,8 +19,8 @@ from keras_transformer.cli.command import (
     standard,
     warn,
 )
-from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.documents import document_options, without_documents, write_document
+from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.help import option
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
