@@ -49,7 +49,8 @@ def _serve(model, api_key_file, **options) -> None:
     key, log = _key(api_key_file), None if chosen.quiet else _write
     bound = listening_socket(chosen)  # fails before the model is loaded
     try:
-        name = chosen.name or model.resolve().stem
+        path = model.resolve()
+        name = chosen.name or (path.name if path.is_dir() else path.stem)
         service = Service(open(model), chosen, name, key, _report)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
