@@ -161,6 +161,7 @@ class Format:
                 "A pipeline that was opened from an export cannot be exported. Open the run that "
                 "it was exported from."
             )
+        self._check_wording(pipeline)
         taken, given = self.options_of(pipeline), options.given()
         for name, value in {**data, **given}.items():
             if value and name not in taken:
@@ -176,6 +177,24 @@ class Format:
                     f"`{name}` needs a `Beam`. Received: {name}={value!r}, search={search!r}."
                 )
         return options
+
+    def _check_wording(self, pipeline):
+        """Raises `ExportError` for settings of answers that no export holds."""
+        wording = getattr(pipeline, "wording", None)
+        if wording is None:
+            return
+        given = {
+            "glossary": wording.glossary,
+            "banned": wording.banned,
+            "prefix": wording.prefix,
+            "token_scores": pipeline.token_scores,
+        }
+        for name, value in given.items():
+            if value:
+                raise ExportError(
+                    f"An export cannot hold the setting `{name}` of the pipeline: translate with "
+                    "the run, or export a pipeline without it."
+                )
 
     def options_of(self, pipeline) -> set[str]:
         """Returns the set of names of the options and data that have an effect on a pipeline.
