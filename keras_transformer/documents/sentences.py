@@ -27,6 +27,7 @@ class SentenceSplitter:
         ValueError: If the package is not installed; when it is called.
 
     Example:
+        >>> from keras_transformer.pipelines import SentenceSplitter
         >>> SentenceSplitter("en")("Dr. Smith left.  He slept.")
         [(0, 17), (17, 26)]
     """
