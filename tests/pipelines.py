@@ -15,6 +15,8 @@ from keras_transformer.models import (
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
+    PairScorer,
+    PairScorerConfig,
     SeriesConfig,
     SeriesRegressor,
     SpanPredictor,
@@ -33,6 +35,7 @@ from keras_transformer.pipelines import (
     ImageClassificationPipeline,
     MaskFiller,
     QuestionAnswerer,
+    Reranker,
     Run,
     SeriesSimulator,
     SpeechRecognizer,
@@ -127,6 +130,11 @@ def answerer():
 
 
 @functools.cache
+def reranker():
+    config = PairScorerConfig(vocab_size=30, **SIZES, pooler=True)
+    return Reranker(with_larger_weights(PairScorer(config)), tokenizer())
+
+
 def story_answerer(encoder="memory", **options):
     """A memory network for stories of at most 3 sentences, or a Transformer."""
     sizes = {"num_layers": 2, "d_model": 5, "memory_size": 3, "max_length": 40}

@@ -150,6 +150,14 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "empty string for none.  [default: that of the checkpoint, mostly none]",
 )
 @option(
+    "--sort",
+    "sort",
+    is_flag=True,
+    group="Answers",
+    help="In scoring of pairs: write the score, a tab and the line, sorted by score. The passages "
+    "of each query are sorted separately, the best first; queries keep the order of the input.",
+)
+@option(
     "--spans",
     is_flag=True,
     group="Answers",
@@ -236,6 +244,7 @@ def predict(
     no_answer,
     dimensions,
     prompt,
+    sort,
     spans,
     hops,
     timestamps,
@@ -267,7 +276,7 @@ def predict(
     from keras_transformer.opening.lines import LineFormat
     from keras_transformer.opening.stream import answer_stream
 
-    _refuse_together(alignments, timestamps, subtitles, n_best)
+    _refuse_together(alignments, timestamps, subtitles, n_best, sort)
     document, options = without_documents(options)
     wanted = make_search(n_best=n_best, **options)
     answers = {
@@ -325,6 +334,9 @@ def predict(
 
             write_subtitles(search, lines, target, output, warn, subtitles, **how)
             return
+        if sort:
+            _sort(search, lines, output, how)
+            return
         with _progress(lines, target, source, files, bounds) as progress:
             how.update(window=window, form=form, progress=progress)
             answer_stream(search, lines, output, warn, **how)
@@ -355,7 +367,7 @@ def _progress(lines, target, source, files, bounds):
     return counted_lines()
 
 
-def _refuse_together(alignments, timestamps, subtitles, n_best):
+def _refuse_together(alignments, timestamps, subtitles, n_best, sort):
     """Refuses options that have no effect with others."""
     if alignments:
         refuse(WORDING, "has no effect with --alignments.")
@@ -368,6 +380,9 @@ def _refuse_together(alignments, timestamps, subtitles, n_best):
     if subtitles:
         others = ["scores", "n_best", "alignments", "stream", "timestamps"]
         refuse(others, "has no effect with --subtitles.")
+    if sort:
+        others = ["scores", "n_best", "alignments", "stream", "timestamps", "subtitles", "shard"]
+        refuse(others, "has no effect with --sort.")
     if n_best is not None:
         refuse(["scores"], "has no effect with --n-best, which writes them.")
 
@@ -398,6 +413,16 @@ def _count(path):
     """Returns the number of lines of a file."""
     with open(path, "rb") as file:
         return sum(1 for _ in file)
+
+
+def _sort(search, lines, output, how):
+    """Writes the lines sorted by their scores."""
+    from keras_transformer.cli.sorted_lines import write_sorted
+
+    codec = getattr(search.answering, "codec", None)
+    if not getattr(codec, "sorts", False):
+        raise click.UsageError("--sort needs a model for scoring of pairs as MODEL.")
+    write_sorted(search, lines, output, warn, **how)
 
 
 def _stream(search, source, target):

@@ -69,14 +69,13 @@ class TokenLabelsHead(LinearHeadConfig):
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LabelsHead(TokenLabelsHead):
-    """Configuration of a head that predicts a class label for a whole text.
+class PooledHead(LinearHeadConfig):
+    """Configuration of a head that predicts logits of a whole text from its pooled tokens.
 
     Args:
-        **options: See `help(LabelsHead)`.
+        **options: See `help(PooledHead)`.
     """
 
-    labels: tuple = option(("0", "1"), LABELS, set_by="data")
     pooling: Pooling = option(*POOLING)
     pooler: bool = option(
         False,
@@ -96,6 +95,18 @@ class LabelsHead(TokenLabelsHead):
                 "`pooler_activation` has no effect without `pooler`. "
                 f"Received: pooler_activation={self.pooler_activation!r}."
             )
+
+
+@documented
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelsHead(PooledHead, TokenLabelsHead):
+    """Configuration of a head that predicts a class label for a whole text.
+
+    Args:
+        **options: See `help(LabelsHead)`.
+    """
+
+    labels: tuple = option(("0", "1"), LABELS, set_by="data")
 
 
 def _checked_labels(value):

@@ -4,8 +4,19 @@ from keras_transformer.fields.field import Field
 from keras_transformer.fields.frames import Frames
 from keras_transformer.fields.images import Images
 from keras_transformer.fields.labels import Labels, TokenLabels
+from keras_transformer.fields.numbers import Numbers
 from keras_transformer.fields.series import Series
 from keras_transformer.fields.spans import Spans
 from keras_transformer.fields.tokens import Tokens
 
-__all__ = ["Field", "Frames", "Images", "Labels", "Series", "Spans", "TokenLabels", "Tokens"]
+__all__ = [
+    "Field",
+    "Frames",
+    "Images",
+    "Labels",
+    "Numbers",
+    "Series",
+    "Spans",
+    "TokenLabels",
+    "Tokens",
+]

@@ -18,6 +18,8 @@ from ..tasks.masked_language_modelling.config import (
 from ..tasks.masked_language_modelling.model import MaskedLanguageModel as MaskedLanguageModel
 from ..tasks.question_answering.config import SpanPredictorConfig as SpanPredictorConfig
 from ..tasks.question_answering.model import SpanPredictor as SpanPredictor
+from ..tasks.scoring.config import PairScorerConfig as PairScorerConfig
+from ..tasks.scoring.model import PairScorer as PairScorer
 from ..tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
 from ..tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
 from ..tasks.story_questions.config import StoryReaderConfig as StoryReaderConfig

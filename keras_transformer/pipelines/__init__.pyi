@@ -28,6 +28,8 @@ from ..tasks.results import (
     Translation as Translation,
 )
 from ..tasks.run import Run as Run
+from ..tasks.scoring.codec import PairScore as PairScore
+from ..tasks.scoring.pipeline import Ranked as Ranked, Reranker as Reranker
 from ..tasks.single_pass.labels import Classification as Classification
 from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
 from ..tasks.speech_recognition.transcript import Transcript as Transcript

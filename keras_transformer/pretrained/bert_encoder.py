@@ -132,14 +132,14 @@ class BertEncoder(TextEncoder):
             return
         # Without a trained head, the pooler may be missing: it is trained with a new head.
         required = self.classifies_texts or f"{self.pooler_layer}.weight" in self.tensors
-        if self.task == "classification" and required:
+        if self.pools_texts and required:
             yield from layers({self.pooler_layer: "pooler"})
         yield from self.linear_head()
 
     @property
     def unused_pooler(self) -> tuple[str, ...]:
         """Patterns of the tensors of a pooler that no logit depends on."""
-        if self.task == "classification":
+        if self.pools_texts:
             return ()
         return (rf"({re.escape(self.base)})?pooler\..*",)
 

@@ -13,6 +13,7 @@ UNLIMITED = 1e20  # such as 1e30, that `transformers` writes for a tokenizer wit
 POOLINGS = {"mean_tokens": "mean", "max_tokens": "max", "cls_token": "first"}
 NAMES = {"mean": "mean", "max": "max", "cls": "first"}  # in newer files
 KINDS = ("Transformer", "Pooling", "Normalize")
+CROSS_ENCODER = "CrossEncoder"  # kind of a folder whose head scores pairs of texts
 
 
 class SentenceEncoder(typing.NamedTuple):
@@ -55,7 +56,8 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
             error names it.
     """
     modules = folder.json(MODULES, list)
-    if modules is None:
+    of_all = CheckpointSettings(folder.json(ALL) or {}, folder.path / ALL)
+    if modules is None or of_all.get("model_type") == CROSS_ENCODER:
         return None
     path = folder.path / MODULES
     kinds, places = _kinds(modules, path)
@@ -68,12 +70,11 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
         raise ValueError(
             f"{path}: the Transformer must be in the folder itself. Received: path={places[0]!r}."
         )
-    of_all = CheckpointSettings(folder.json(ALL) or {}, folder.path / ALL)
     first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
     name = f"{places[1]}/config.json"
     pooling = CheckpointSettings(folder.require_json(name), folder.path / name)
     return SentenceEncoder(
-        _pooling(pooling), len(kinds) == 3, _length(folder, first), first, _prompts(of_all)
+        _pooling(pooling), len(kinds) == 3, max_length_of(folder), first, _prompts(of_all)
     )
 
 
@@ -93,12 +94,13 @@ def _prompts(settings):
         raise settings.wrong("prompts", "texts by name") from error
 
 
-def _length(folder, first):
+def max_length_of(folder) -> int | None:
     """Returns the maximum length that the files state, or `None`.
 
     As in sentence-transformers, the setting of the first module takes precedence. Version 6 only
     writes that of the tokenizer, which is an astronomical number if there is no limit.
     """
+    first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
     for settings, name in ((first, "max_seq_length"), (options, "model_max_length")):
         value = settings.get(name)

@@ -117,6 +117,12 @@ class CheckpointSettings:
             raise self.wrong(name, f"one or more of the {size} token ids")
         return ids
 
+    @property
+    def num_labels(self) -> int | None:
+        """Number of names in `id2label`; `None` if there is no such table."""
+        names = self.get("id2label")
+        return len(names) if isinstance(names, dict) else None
+
     def check_one_label(self, item) -> None:
         """Refuses heads that do not choose one of several labels, by the kind that they are.
 
@@ -126,16 +132,13 @@ class CheckpointSettings:
         Raises:
             ValueError: If it is another kind; the error says which.
         """
-        problem, names = self.get("problem_type"), self.get("id2label")
-        kind = None
+        problem, kind = self.get("problem_type"), None
         if problem == "multi_label_classification":
             kind = f"a classifier with several labels per {item} (`problem_type`)"
         elif problem == "regression":
             kind = f"a model of numbers, not of labels (`problem_type` is {problem!r})"
-        elif isinstance(names, dict) and len(names) == 1:
+        elif self.num_labels == 1:
             kind = "a model with one logit (`id2label` has one name)"
-            if item == "text":
-                kind = "a cross-encoder or reranker with one logit (`id2label` has one name)"
         if kind is not None:
             raise ValueError(
                 f"{self.path}: the checkpoint is {kind}, which is not supported. Supported are "

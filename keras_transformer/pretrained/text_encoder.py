@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.pretrained.added_tokens import describe_mask
+from keras_transformer.pretrained.cross_encoder import read_activation
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
-from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
+from keras_transformer.pretrained.sentence_encoder import max_length_of, read_sentence_encoder
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
@@ -19,6 +20,8 @@ from keras_transformer.tasks.masked_language_modelling.config import MaskedLangu
 from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
 from keras_transformer.tasks.question_answering.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.model import SpanPredictor
+from keras_transformer.tasks.scoring.config import PairScorerConfig
+from keras_transformer.tasks.scoring.model import PairScorer
 from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.model import TokenClassifier
 
@@ -71,6 +74,7 @@ class MaskHead(typing.NamedTuple):
 
 
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
+PAIRS = HeadKind("scoring", PairScorerConfig, PairScorer)  # `TEXTS` with one logit
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
 
@@ -134,14 +138,16 @@ class TextEncoder(Family):
             pooler: Activation of the dense layer before the text labels. `None`: no such layer.
             **options: Options of input, encoder and head.
         """
-        if self.task == "classification":
-            if self.classifies_texts:
+        if self.pools_texts:
+            if self.classifies_texts and self._kind is self.heads[TEXTS]:
                 self.settings.check_one_label("text")
             options = {"pooling": "first", **options}
             if pooler is not None:
                 options |= {"pooler": True, "pooler_activation": pooler}
         if self.sentences:
             options |= self._of_sentences(options)
+        elif self._kind is PAIRS:
+            options |= self._of_pairs(options)
         elif self._head == SPANS:
             options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
             options = {"segments": "none", **options}
@@ -219,13 +225,26 @@ class TextEncoder(Family):
     def _of_sentences(self, options):
         """Returns the options of a sentence encoder, and counts the positions that it cuts off."""
         self.sentences.check_tokenizer(self.tokenizer)
-        length = min(options["max_length"], self.sentences.max_length or options["max_length"])
-        self.cut = options["max_length"] - length
         return {
-            "max_length": length,
+            "max_length": self._limited(options["max_length"], self.sentences.max_length),
             "pooling": self.sentences.pooling,
             "normalize": self.sentences.normalize,
         }
+
+    def _of_pairs(self, options):
+        """Returns the options of a cross-encoder, and counts the positions that it cuts off."""
+        return {
+            "max_length": self._limited(options["max_length"], max_length_of(self.folder)),
+            "score_activation": read_activation(self.folder, self.settings),
+            "pair_layout": self.pair_layout,
+            "segments": options.get("segments", "none"),
+        }
+
+    def _limited(self, most, limit):
+        """Returns the maximum length of a text with a limit, and counts what is cut off."""
+        length = min(most, limit or most)
+        self.cut = most - length
+        return length
 
     @functools.cached_property
     def tokenizer(self) -> Any:
@@ -272,8 +291,17 @@ class TextEncoder(Family):
         return self._head is not None
 
     @property
+    def pools_texts(self) -> bool:
+        """True if the model has a head for labels or scores of whole texts, perhaps untrained."""
+        return not self.sentences and (self._head or TEXTS) == TEXTS
+
+    @functools.cached_property
     def _kind(self):
-        return VECTORS if self.sentences else self.heads[self._head or TEXTS]
+        if self.sentences:
+            return VECTORS
+        if self._head == TEXTS and self.settings.num_labels == 1:
+            return PAIRS
+        return self.heads[self._head or TEXTS]
 
     @functools.cached_property
     def _head(self):

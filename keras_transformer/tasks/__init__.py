@@ -13,6 +13,7 @@ TASKS = Registry(
         "translation": "translation.task:TranslationTask",
         "summarization": "summarization.task:SummarizationTask",
         "classification": "classification.task:ClassificationTask",
+        "scoring": "scoring.task:ScoringTask",
         "embedding": "embedding.task:EmbeddingTask",
         "token_classification": "token_classification.task:TokenClassificationTask",
         "question_answering": "question_answering.task:QuestionAnsweringTask",

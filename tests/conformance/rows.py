@@ -266,6 +266,9 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "PairScorer": Row(
+        lambda: kt.models.PairScorer(kt.models.PairScorerConfig(**STACK)), ("tokens",)
+    ),
     "SpanPredictor": Row(
         lambda: kt.models.SpanPredictor(kt.models.SpanPredictorConfig(**STACK)), ("tokens",)
     ),
@@ -386,6 +389,7 @@ MODELS = {
     "MaskedLanguageModel",
     "TokenClassifier_transform",
     "SpanPredictor",
+    "PairScorer",
     "ImageClassifier",
     "Calculator",
     "Calculator_neural_gpu",

@@ -19,6 +19,7 @@ IDS = np.random.default_rng(0).integers(4, 11, (2, T)).astype("int32")
 IDS[0, 3], IDS[1, 6:] = 2, 0  # a start token within a row, and padding
 # Rows of a question, a start token, a passage, an end token and padding.
 QUESTIONS = np.array([[5, 2, 7, 8, 9, 6, 3, 0, 0], [4, 6, 9, 2, 5, 10, 8, 3, 0]], "int32")
+PAIRS = np.array([[2, 5, 3, 8, 9, 6, 3, 0, 0], [2, 6, 9, 3, 5, 10, 8, 3, 0]], "int32")
 PIXELS = np.random.default_rng(1).uniform(0, 255, (2, 4, 8, 1)).astype("float32")
 SPEECH = {"sample_rate": 100, "window_length": 20, "hop_length": 10, "num_mel_filters": 6}
 FRAMES = np.random.default_rng(3).uniform(-1.5, 1.5, (2, S, 6)).astype("float32")
@@ -35,6 +36,7 @@ KINDS = {
     "TokenClassifier": (TOKENS, IDS),
     "MaskedLanguageModel": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
+    "PairScorer": (TOKENS, PAIRS),
     "ImageClassifier": (
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
         PIXELS,
@@ -78,7 +80,7 @@ VALUES = {
 }
 # Other values where these are the defaults.
 OWN_VALUES = {
-    ("SpanPredictor", "segments"): "none",
+    **dict.fromkeys([("SpanPredictor", "segments"), ("PairScorer", "segments")], "none"),
     **dict.fromkeys(
         [("MaskedLanguageModel", name) for name in ("output_bias", "transform")], False
     ),
@@ -88,6 +90,7 @@ ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"suppressed_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
+    **{"score_activation": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
@@ -107,6 +110,7 @@ ELSEWHERE = {
 LIMITS = {
     *((kind, "pad_id") for kind in ("LanguageModel", "SpeechTransformer")),
     *((kind, "max_length") for kind in KINDS),
+    ("PairScorer", "pair_layout"),  # rows are assembled before the model
 }
 # Further base configurations, with the options to test on each; `None`: all options.
 BESIDE = [
@@ -115,6 +119,7 @@ BESIDE = [
     ("Transformer", {"decoder": "ssru"}, None),
     ("TextClassifier", {"pooler": True}, ["pooler_activation"]),
     ("SpanPredictor", {"transform": True}, ["transform_activation"]),
+    ("PairScorer", {"pooler": True}, ["pooler_activation"]),
     ("ImageClassifier", {"class_tokens": 2}, ["classifiers"]),
     *(
         ("Calculator", {"encoder": f"{kind}neural_gpu", "num_layers": 2}, None)
@@ -172,7 +177,13 @@ def names_of(kind):
 
 
 # These have the stack and the embedding of a text classifier.
-LIKE_A_CLASSIFIER = ("TextEmbedder", "TokenClassifier", "MaskedLanguageModel", "SpanPredictor")
+LIKE_A_CLASSIFIER = (
+    "TextEmbedder",
+    "TokenClassifier",
+    "MaskedLanguageModel",
+    "SpanPredictor",
+    "PairScorer",
+)
 
 
 def own_names(kind):

@@ -185,6 +185,7 @@ KINDS_OF_MODELS = {
     ],
     "ImageClassifierConfig": [{"patch_size": 8}],
     "SpanPredictorConfig": [{"max_answer": 7}],
+    "PairScorerConfig": [{"score_activation": "none"}],
     "TokenClassifierConfig": [{"labels": ("O", "B-X")}],
     "ClassifierConfig": [{"pooling": "max"}],
     "EmbedderConfig": [{"pooling": "max", "dimensions": 7, "similarity_scale": 3.0}],

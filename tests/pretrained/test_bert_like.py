@@ -95,10 +95,6 @@ BERT = Family(
         ({"problem_type": "regression"}, r"is a model of numbers, not of labels \(`problem_type`"),
         ({"problem_type": "multi_label_classification"}, r"with several labels per text .*not sup"),
         ({"problem_type": "x"}, r"`problem_type` must be null or 'single_label_cl"),
-        (
-            {"id2label": {"0": "a"}},
-            r"is a cross-encoder or reranker with one logit .*not supported",
-        ),
         ({"hidden_act": "gelu_fast"}, r"`hidden_act` must be one of relu, "),
         ({"id2label": {"0": "a", "2": "b"}}, r"`id2label` must be names of two labels or more"),
         ({"id2label": {"0": "a", "1": "a"}}, r"`id2label` must be names of two labels or more"),

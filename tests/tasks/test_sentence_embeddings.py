@@ -7,7 +7,8 @@ from pipelines import embedder, tokenizer, write_run
 
 from keras_transformer.pipelines import Embedder
 from keras_transformer.tasks import TASKS, open_run
-from keras_transformer.tasks.embedding.metrics import ranks_of_partners, recall_at, spearman
+from keras_transformer.tasks.correlation import spearman
+from keras_transformer.tasks.embedding.metrics import ranks_of_partners, recall_at
 from keras_transformer.training.evaluate import evaluate_files
 
 TEXTS = [*pipelines.LINES, ""]

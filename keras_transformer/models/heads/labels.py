@@ -1,4 +1,4 @@
-"""Head that predicts a class label of a whole input."""
+"""Heads that predict logits of a whole input, such as one for each class label."""
 
 from typing import Any
 
@@ -10,11 +10,8 @@ from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.tensors import Tensor
 
 
-class LabelLogits(LinearHead):
-    """Pooling over the encoder's output and a linear classifier of the result."""
-
-    def units(self, config) -> int:  # noqa: D102
-        return config.head.num_labels
+class PooledLogits(LinearHead):
+    """Pooling over the encoder's output and a linear map of the result to logits."""
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         # The class token comes first.
@@ -41,3 +38,10 @@ class LabelLogits(LinearHead):
     @property
     def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
         return self.layers["pooling"], *super().drawn
+
+
+class LabelLogits(PooledLogits):
+    """Pooling over the encoder's output and a linear classifier of the result."""
+
+    def units(self, config) -> int:  # noqa: D102
+        return config.head.num_labels

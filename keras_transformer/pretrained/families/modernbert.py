@@ -58,7 +58,7 @@ class ModernBert(TextEncoder):
             )
         if self.predicts_masks:
             options["output_bias"] = settings.flag("decoder_bias", True)
-        if self.task == "classification":
+        if self.pools_texts:
             options["pooling"] = settings.choice("classifier_pooling", POOLINGS, "cls")
         return self.make_config(
             num_layers=settings.count("num_hidden_layers"),

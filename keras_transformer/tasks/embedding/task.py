@@ -3,13 +3,9 @@
 import time
 from typing import Any
 
+from keras_transformer.tasks.correlation import spearman
 from keras_transformer.tasks.embedding.config import EmbedderConfig
-from keras_transformer.tasks.embedding.metrics import (
-    cosines,
-    ranks_of_partners,
-    recall_at,
-    spearman,
-)
+from keras_transformer.tasks.embedding.metrics import cosines, ranks_of_partners, recall_at
 from keras_transformer.tasks.task import LOSS, Metric, Task
 from keras_transformer.text.lines import read_lines
 from keras_transformer.text.numbers import parse_number

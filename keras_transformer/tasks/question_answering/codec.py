@@ -7,11 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.ensemble import log_mean
+from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering import spans
 from keras_transformer.tasks.question_answering.head import OUTSIDE
 from keras_transformer.tasks.question_answering.lines import parse
 from keras_transformer.tasks.question_answering.metrics import answer_metrics
-from keras_transformer.tasks.question_answering.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering.passages import (
     Passages,
     cut_windows,

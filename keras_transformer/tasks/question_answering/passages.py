@@ -14,7 +14,7 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.tasks.question_answering.pair_layout import LAYOUTS
+from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tensors import Tensor
 
 SEPARATOR = LAYOUTS["separator"]

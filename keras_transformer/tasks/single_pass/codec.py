@@ -56,6 +56,7 @@ class Codec(abc.ABC):
         nothing: Dictionary from the outputs to their numbers for an invalid row.
         own_metadata: Names of those fields of `metadata` that may differ between the models of an
             ensemble, such as `"scale"`, or `"table.filled"` for a field of a dictionary.
+        sorts: Whether answers have a `value` by which lines are sorted in groups; see `group`.
         simulates: Whether a call answers one series as a whole; see `SeriesCodec.simulate`.
         padding: Dictionary from the inputs to the numbers that pad them.
         suffixes: Suffixes of the files that examples are the paths of, such as `".png"`.
@@ -81,7 +82,7 @@ class Codec(abc.ABC):
     request_specs = {}
     option_specs = {}
     choices: Any = NoChoices()
-    simulates = False
+    simulates = sorts = False
     rule = ""
     nothing = padding = {}
 
@@ -149,6 +150,11 @@ class Codec(abc.ABC):
     def size(example: Any) -> int:
         """Returns a number for sorting: a batch contains examples of similar size."""
         return len(example)
+
+    @classmethod
+    def group(cls, example: Any) -> Any:
+        """Returns what all examples that are sorted together have in common."""
+        return None
 
     @staticmethod
     def shown(example: Any) -> Any:

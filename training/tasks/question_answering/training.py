@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.fields import Spans, Tokens
-from keras_transformer.tasks.question_answering.pair_layout import LAYOUTS
+from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering.passages import (
     Passages,
     cut_windows,

@@ -1,4 +1,4 @@
-"""Layouts of a row of tokens that holds a question and a passage."""
+"""Layouts of a row of tokens that holds two texts, such as a question and a passage."""
 
 import dataclasses
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 class PairLayout:
     """The marks around a question and a passage, and how the passage is tokenised.
 
-    In every layout the row ends in `eos_id`, and its only `bos_id` stands for "no answer in this
-    row".
+    In every layout the row ends in `eos_id`. In question answering, its only `bos_id` stands for
+    "no answer in this row".
 
     Args:
         name: Name of the layout, the value of `pair_layout`.
