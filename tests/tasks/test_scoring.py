@@ -1,6 +1,5 @@
 """Scores of pairs of texts: rows, order, metrics, files, and training."""
 
-import io
 import itertools
 import math
 
@@ -9,13 +8,10 @@ import pipelines
 import pytest
 import reference
 import tensorflow as tf
-from documents import blocks, run
 from support import randomise, small_fields, weights_of
 
-from keras_transformer.cli.sorted_lines import write_sorted
 from keras_transformer.fields import Numbers
 from keras_transformer.models import PairScorer, PairScorerConfig
-from keras_transformer.opening.lines import lines_of
 from keras_transformer.ordering import descending
 from keras_transformer.pipelines import Reranker
 from keras_transformer.tasks import TASKS
@@ -157,28 +153,6 @@ def test_files_have_pairs_and_numbers(tmp_path):
         task.read_files(pairs)
     with pytest.raises(ValueError, match="at least one pair"):
         task.evaluate(pipelines.reranker(), [[], []])
-
-
-def test_lines_are_sorted_within_their_queries(tmp_path):
-    reranker = pipelines.reranker()
-    lines = ["a\tdog", "b\ta cat runs", "a\ta cat", "no tab", "", "a\tdog", "b\tdog"]
-    source, output, warnings = io.BytesIO("\n".join(lines).encode()), io.BytesIO(), []
-    write_sorted(lines_of(reranker), source, output, warnings.append)
-    expected = []
-    for query in "ab":
-        known = [line for line in lines if line.startswith(f"{query}\t")]
-        results = reranker.answer([tuple(line.split("\t")) for line in known])
-        pairs = sorted(zip(results, known, strict=True), key=lambda pair: -pair[0].value)
-        expected += [f"{result.text}\t{line}" for result, line in pairs]
-    assert output.getvalue().decode().splitlines() == expected
-    message = "line 4: must be a query, a tab and a passage. Received: no tab; left out"
-    assert warnings == [message]
-
-
-def test_the_page_ranks_passages(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pipelines.write_run(pipelines.reranker(), tmp_path / "runs/reranker")
-    run([block for block in blocks("docs/reranking.md", "python") if block.needs == "reranker"])
 
 
 def test_labels_beyond_the_limits_of_a_probability_are_refused():
