@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.fields import Numbers, Tokens
-from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.pairs import encode_pairs
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.tasks.task import TextTraining

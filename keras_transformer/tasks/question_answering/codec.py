@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.decoding.ensemble import log_mean
-from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering import spans
 from keras_transformer.tasks.question_answering.head import OUTSIDE
 from keras_transformer.tasks.question_answering.lines import parse

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.models.heads.head import LinearHead
-from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tensors import Tensor
 
 OUTSIDE = -1e9  # logit of a token outside the passage

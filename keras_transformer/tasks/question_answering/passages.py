@@ -14,7 +14,7 @@ import typing
 
 import tensorflow as tf
 
-from keras_transformer.tasks.pair_layout import LAYOUTS
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.tensors import Tensor
 
 SEPARATOR = LAYOUTS["separator"]

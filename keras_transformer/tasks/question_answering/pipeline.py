@@ -5,7 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import check_flag
-from keras_transformer.tasks.pair_layout import LAYOUTS
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.question_answering.model import SpanPredictor
 from keras_transformer.tasks.single_pass.text import TextPass

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.tasks.pair_layout import LAYOUTS
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.tasks.pairs import encode_pairs
 from keras_transformer.tasks.scoring.lines import parse
 from keras_transformer.tasks.single_pass.codec import mean_of

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.ordering import descending
-from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.scoring.codec import PairCodec
 from keras_transformer.tasks.scoring.model import PairScorer
 from keras_transformer.tasks.single_pass.text import TextPass

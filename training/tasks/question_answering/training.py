@@ -5,8 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.fields import Spans, Tokens
-from keras_transformer.tasks.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering.passages import (
     Passages,
     cut_windows,
