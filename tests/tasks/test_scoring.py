@@ -10,14 +10,14 @@ import reference
 import tensorflow as tf
 from support import randomise, small_fields, weights_of
 
-from keras_transformer.fields import Numbers
+from keras_transformer.fields import Floats
 from keras_transformer.models import PairScorer, PairScorerConfig
 from keras_transformer.ordering import descending
 from keras_transformer.pipelines import Reranker
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.pairs import longest_first
 from keras_transformer.tasks.scoring.codec import PairScore
 from keras_transformer.tasks.scoring.metrics import ndcg, pair_metrics, reciprocal_rank
+from keras_transformer.tasks.scoring.pairs import longest_first
 
 PAIRS = [
     ("a cat", "the big dog runs"),
@@ -156,9 +156,9 @@ def test_files_have_pairs_and_numbers(tmp_path):
 
 
 def test_labels_beyond_the_limits_of_a_probability_are_refused():
-    numbers = Numbers(0, 1)
+    numbers = Floats(0, 1)
     encoded = numbers.encode(tf.constant(["0", " 0.5\r", "1.5", "-1", "x", "", "1e-1"]))
     assert numbers.is_valid(encoded).numpy().tolist() == [True, True] + [False] * 4 + [True]
     assert numbers.explain() == "a number of at least 0 and at most 1"
-    assert Numbers().explain() == "a number"
-    assert Numbers().is_valid(tf.constant([9.0, np.nan])).numpy().tolist() == [True, False]
+    assert Floats().explain() == "a number"
+    assert Floats().is_valid(tf.constant([9.0, np.nan])).numpy().tolist() == [True, False]

@@ -6,8 +6,8 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.config.pair_layout import LAYOUTS
-from keras_transformer.fields import Numbers, Tokens
-from keras_transformer.tasks.pairs import encode_pairs
+from keras_transformer.fields import Floats, Tokens
+from keras_transformer.tasks.scoring.pairs import encode_pairs
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.tasks.task import TextTraining
 
@@ -25,7 +25,7 @@ class ScoringTraining(TextTraining):
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
         limits = (0, 1) if self.config.head.score_activation == "sigmoid" else (None, None)
-        return {"tokens": Tokens(self.tokenizers.source), "label": Numbers(*limits)}
+        return {"tokens": Tokens(self.tokenizers.source), "label": Floats(*limits)}
 
     def identity(self) -> dict[str, Any]:
         """Returns everything that rows depend on besides the data, including their limit."""

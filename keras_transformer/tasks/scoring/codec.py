@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config.pair_layout import LAYOUTS
-from keras_transformer.tasks.pairs import encode_pairs
 from keras_transformer.tasks.scoring.lines import parse
+from keras_transformer.tasks.scoring.pairs import encode_pairs
 from keras_transformer.tasks.single_pass.codec import mean_of
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Result

@@ -10,7 +10,7 @@ from keras_transformer.tensors import Tensor
 NOTATION = r"[ \t]*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[ \t\r]*"
 
 
-class Numbers(Field):
+class Floats(Field):
     """A finite number for each example.
 
     Args:
