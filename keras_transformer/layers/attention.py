@@ -123,6 +123,29 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         query, key, value = self._project(x, places)
         return self._attend((query, key, value), places), (key, value)
 
+    def read_more(
+        self, x: Tensor, past: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Returns the output at T positions after earlier ones, and the heads of all of them.
+
+        Args:
+            x: `[B, T, D]`, the positions after the earlier ones.
+            past: Key and value heads of the P earlier positions, each `[B, G, P, K]`.
+
+        Returns:
+            The output `[B, T, D]`, and two tensors `[B, G, P + T, K]`.
+        """
+        start, length = ops.shape(past[0])[2], ops.shape(x)[1]
+        places = start + ops.arange(length, dtype="int32")  # [T]
+        query, *new = self._project(x, places)
+        pairs_of_heads = zip(past, new, strict=True)
+        key, value = (ops.concatenate(pair, axis=2) for pair in pairs_of_heads)
+        keys = ops.arange(start + length, dtype="int32")  # [P + T]
+        earlier = ops.expand_dims(ops.expand_dims(places, 1) >= keys, 0)  # [1, T, P + T]
+        mask = join_masks(self._near(places, keys), earlier)
+        bias, pairs = self._biases(query, key, places, keys)
+        return self.attend(query, key, value, mask, False, bias, pairs), (key, value)
+
     def _attend(self, heads, places, attention_mask=None, training=False, real=None, weights=False):
         """Returns the output for all positions `[T]`, with all masks and biases; or also weights.
 
@@ -130,10 +153,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         query, key, _ = heads
         length = ops.shape(places)[0]
-        bias, pairs = self._relation(query, places, places)
-        of_keys = self.position.key_bias(self, key, places, places)  # [B, H, T, T]
-        if of_keys is not None:
-            bias = of_keys if bias is None else bias + of_keys
+        bias, pairs = self._biases(query, key, places, places)
 
         def mask():
             past = causal_mask(length) if self.causal else None  # [1, T, T]
@@ -165,6 +185,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Returns the mask of the window and the start, `[1, T, S]`; `None`: all keys are near."""
         near = None if self.window is None else window_mask(queries, keys, self.window.size)
         return join_masks(near, start_mask(queries, keys)) if self.hides_start else near
+
+    def _biases(self, query, key, queries, keys):
+        """Returns the result of `_relation` with the bias of the key heads added."""
+        bias, pairs = self._relation(query, queries, keys)
+        of_keys = self.position.key_bias(self, key, queries, keys)  # [B, H, T, S]
+        if of_keys is not None:
+            bias = of_keys if bias is None else bias + of_keys
+        return bias, pairs
 
     def _relation(self, heads, queries, keys):
         """Returns the terms that the position adds to scores `[B, H, T, S]` and values `[T, S, K]`.

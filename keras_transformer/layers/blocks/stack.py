@@ -165,6 +165,25 @@ class Stack(ConfiguredLayer):
             heads.append(of_block)
         return tuple(heads)
 
+    def read_more(self, x: Tensor, past: tuple) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
+        """Runs a causal stack without memory at T positions after earlier ones, in one pass.
+
+        All blocks must have self-attention: the state of another mixer is not continued here.
+
+        Args:
+            x: The embedded positions, `[B, T, D]`.
+            past: For each block, key and value heads of the P earlier positions, `[B, G, P, K]`.
+
+        Returns:
+            The output `[B, T, D]`, and for each block the heads of all positions,
+            `[B, G, P + T, K]`.
+        """
+        heads, x = [], self._begin(x)
+        for block, of_block in zip(self.blocks, past, strict=True):
+            x, of_block = block.read_more(x, of_block)
+            heads.append(of_block)
+        return self._end(x), tuple(heads)
+
     def recalled_cache(self, cache: tuple, heads: tuple, unread: Tensor, width: int) -> tuple:
         """Returns a cache with the positions whose heads or states `read` has returned.
 
