@@ -40,6 +40,7 @@ def write_converted(checkpoint, path) -> Run:
         draft.write_origin(checkpoint.origin)
         draft.write_generation(checkpoint.generation)
         draft.write_prompts(checkpoint.prompts)
+        draft.write_chat(checkpoint.chat)
         with replacing(draft.model) as temporary:
             checkpoint.model.save(temporary)
         save_settings(settings, draft.config)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from keras_transformer.cli.chat import chat
 from keras_transformer.cli.command import (
     EXISTING_FILE,
     FOLDER,
@@ -253,6 +254,7 @@ def score(runs, source, target, batch_size, strict) -> None:
 
 cli.add_command(predict)
 cli.add_command(predict, "translate")
+cli.add_command(chat)
 cli.add_command(convert)
 cli.add_command(distill)
 cli.add_command(export)

@@ -1,6 +1,8 @@
 """Greedy search with a key/value cache."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -28,9 +30,20 @@ class Greedy(Limited):
         TensorShape([1, 1, 5])
     """
 
+    def chooser(self, predictor: Any, source: Any, length: int) -> Callable:
+        """Returns the function `choose` of `search_single`.
+
+        Args:
+            predictor: The `Predictor`.
+            source: Its inputs.
+            length: Length of the result L.
+        """
+        return _most_probable
+
     def _run(self, predictor, source, length, options):
+        choose = self.chooser(predictor, source, length)
         limit = self._limits(predictor, source, length)
-        return search_single(predictor, source, _most_probable, limit, length, options)
+        return search_single(predictor, source, choose, limit, length, options)
 
     def __str__(self) -> str:
         return "greedy"

@@ -2,6 +2,8 @@
 
 import dataclasses
 import typing
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -65,7 +67,7 @@ class Sample(SampleSettings, Search):
         *controls, _, max_length = super().values(numbers)
         return [*controls, seeds, UNLIMITED if max_length is None else min(max_length, UNLIMITED)]
 
-    def _run(self, predictor, source, length, options):
+    def chooser(self, predictor: Any, source: Any, length: int) -> Callable:  # noqa: D102
         draws = uniforms(self._seeds(predictor, source), length)  # [B or 1, L]
 
         def choose(logits, index):
@@ -74,6 +76,10 @@ class Sample(SampleSettings, Search):
             token = self.draw(tf.cast(values, tf.float32), draw)
             return token, tf.gather(values, token, batch_dims=1)
 
+        return choose
+
+    def _run(self, predictor, source, length, options):
+        choose = self.chooser(predictor, source, length)
         if options.constraints is None:  # never `pad_id` and `bos_id`
             options = dataclasses.replace(options, constraints=Constraints())
         limit = self._limits(predictor, source, length)

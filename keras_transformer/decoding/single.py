@@ -22,7 +22,9 @@ from keras_transformer.decoding.rules import Rules
 from keras_transformer.tensors import Tensor
 
 
-class _SingleState(typing.NamedTuple):
+class SingleState(typing.NamedTuple):
+    """The state of the loop between two steps."""
+
     index: tf.Tensor  # number of tokens of every sentence that has not ended
     last: tf.Tensor  # [B], last token of each
     ended: tf.Tensor  # [B]
@@ -55,7 +57,7 @@ def search_single(predictor, inputs, choose, limit, length, options) -> dict[str
     cache = cache_of(length, options.cache_stages, predictor)
     vocabulary = predictor.vocabulary
     beginning = Beginning.of(vocabulary, inputs)
-    loop = _Loop(
+    loop = SingleLoop(
         predictor=predictor,
         choose=choose,
         length=length,
@@ -83,8 +85,15 @@ def search_single(predictor, inputs, choose, limit, length, options) -> dict[str
 
 
 @dataclasses.dataclass(frozen=True)
-class _Loop:
-    """Condition and body of the loop, with its constants."""
+class SingleLoop:
+    """Condition and body of the loop, with its constants.
+
+    Args:
+        predictor, choose, length, options: See `search_single`.
+        limit: Maximum length of each output, `[B]`. `None`: the length of the result.
+        rules: The `Rules`, or `None`.
+        detects: See `Beginning`.
+    """
 
     predictor: Predictor
     choose: typing.Callable
@@ -94,13 +103,13 @@ class _Loop:
     detects: bool
     options: typing.Any  # the `SearchOptions`
 
-    def beginning(self, batch, positions, predictor_state, read=None):
+    def beginning(self, batch, positions, predictor_state, read=None) -> SingleState:
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
 
         With `read`, the `ReadPrompts`, it is the state after the tokens that have been read.
         """
         length, vocabulary = self.length, self.predictor.vocabulary
-        state = _SingleState(
+        state = SingleState(
             index=tf.constant(0),
             last=tf.fill([batch], vocabulary.bos_id),
             ended=tf.zeros([batch], tf.bool),
@@ -116,11 +125,11 @@ class _Loop:
             return state
         return state._replace(index=read.count, last=read.last, tokens=read.tokens)
 
-    def running(self, state):
+    def running(self, state) -> Tensor:
         """Returns `True` while any sentence has not ended."""
         return tf.logical_not(tf.reduce_all(state.ended))
 
-    def step(self, state):
+    def step(self, state) -> tuple[SingleState]:
         """Emits one token in each sentence that has not ended."""
         index, ended, vocabulary = state.index, state.ended, self.predictor.vocabulary
         step = self.predictor.step(tf.expand_dims(state.last, 1), state.predictor_state, index)
@@ -138,7 +147,7 @@ class _Loop:
         over = tf.equal(token, vocabulary.eos_id)
         if self.limit is not None:
             over = tf.logical_or(over, index + 1 >= self.limit)
-        state = _SingleState(
+        state = SingleState(
             index=index + 1,
             last=token,
             ended=tf.logical_or(ended, over),

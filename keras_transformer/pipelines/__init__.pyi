@@ -16,6 +16,7 @@ from ..tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextV
 from ..tasks.image_classification.pipeline import (
     ImageClassificationPipeline as ImageClassificationPipeline,
 )
+from ..tasks.language_modelling.chat import Chat as Chat
 from ..tasks.language_modelling.pipeline import TextGenerator as TextGenerator
 from ..tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
 from ..tasks.question_answering.codec import Answer as Answer

@@ -1,5 +1,8 @@
 """Tokens that files add to a vocabulary, of which special ones are read, or put around a text."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from keras_transformer.checks import is_integer
 from keras_transformer.pretrained.settings import CheckpointSettings
 
@@ -93,7 +96,7 @@ def with_added_tokens(ids, folder, content, path, found=None) -> dict[str, int]:
             special would be found by rules that no tokenizer here has.
     """
     ids = dict(ids)
-    for name, number, special, place, token in _entries(folder, content, path):
+    for name, number, special, place, token in added_entries(folder, content, path):
         if special is not True and found is not None:
             rules = [rule for rule in RULES if token.get(rule)]
             if rules or not name:
@@ -173,8 +176,17 @@ def _conditions(entry, content):
     return flags
 
 
-def _entries(folder, content, path):
-    """Yields name, id, whether the token is special, its list for messages, and its entry."""
+def added_entries(folder, content, path) -> Iterator[tuple[str, int, Any, str, dict]]:
+    """Yields name, id, whether the token is special, its list for messages, and its entry.
+
+    Args:
+        folder: The `CheckpointFolder`.
+        content: Content of `tokenizer.json`, or `None`.
+        path: Path of that file, for messages.
+
+    Raises:
+        ValueError: If an entry is damaged.
+    """
     place = f"{path}: `added_tokens`"
     for token in _list(place, (content or {}).get("added_tokens")):
         yield *_entry(place, token, token.get("id")), token.get("special", True), place, token

@@ -9,6 +9,7 @@ from keras_transformer.feed_forwards import Gated
 from keras_transformer.norms import RMSNorm
 from keras_transformer.pretrained.added_tokens import OPTIONS, begins_with_token, token_name
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
+from keras_transformer.pretrained.chat import read_chat_template
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, rules_of_ends
 from keras_transformer.pretrained.names import Weight, is_tied, layers, token_weights
@@ -152,6 +153,9 @@ class CausalDecoder(Family):
             for name, norm in norms.items():
                 yield Weight(f"{theirs}{name}.weight", f"{ours}{norm}.scale")
         yield Weight(f"{prefix}norm.weight", "decoder.norm.scale")
+
+    def chat(self) -> Any:  # noqa: D102
+        return read_chat_template(self.folder, self.tokenizer, self.notes)
 
     def generation(self) -> Generation | None:  # noqa: D102
         return rules_of_ends(self.settings, self.generation_settings, self.tokenizer.vocab_size)

@@ -103,6 +103,10 @@ class Family(abc.ABC):
         """Returns the `TextPrompts` of a sentence encoder, or `None`."""
         return None
 
+    def chat(self) -> Any:
+        """Returns the `ChatTemplate` of an instruct model, or `None`."""
+        return None
+
     def generation(self) -> Any:
         """Returns the checkpoint's rules for outputs, a `Generation`, or `None`."""
         return None
@@ -187,6 +191,7 @@ class Checkpoint(typing.NamedTuple):
         generation: Rules for outputs, a `Generation`; `None` if the model generates no text.
         notes: List of settings that are not converted: strings without a full stop.
         prompts: The `TextPrompts` of a sentence encoder; `None` if it has none.
+        chat: The `ChatTemplate` of an instruct model; `None` if it has none.
     """
 
     model: typing.Any
@@ -196,6 +201,7 @@ class Checkpoint(typing.NamedTuple):
     generation: typing.Any
     notes: list
     prompts: typing.Any = None
+    chat: typing.Any = None
 
     @property
     def search(self) -> Any:

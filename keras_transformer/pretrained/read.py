@@ -49,6 +49,7 @@ def read_checkpoint(
         if tokenizers is None:
             raise ValueError(f"{folder.path}: a model without a vocabulary has no languages.")
         tokenizers = tokenizers.with_languages(source_language, target_language)
+    chat = family.chat()
     notes = [*family.notes, *(() if generation is None else generation.notes)]
     notes += () if tokenizers is None else _dropped(tokenizers)
     given = {key: value for key, value in (("name", name), ("license", license)) if value}
@@ -56,7 +57,7 @@ def read_checkpoint(
     if origin.get("base") == origin["name"]:
         del origin["base"]
     prompts = family.prompts()
-    return Checkpoint(model, tokenizers, family.task, origin, generation, notes, prompts)
+    return Checkpoint(model, tokenizers, family.task, origin, generation, notes, prompts, chat)
 
 
 def _dropped(tokenizers):

@@ -42,6 +42,7 @@ class Run:
         self.distillation = self.path / "distillation"  # outputs of teachers for its training data
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs
         self.prompts = self.path / "prompts.json"  # of a sentence encoder
+        self.chat = self.path / "chat.json"  # the chat template of an instruct model
         self.search = self.path / "search.json"  # replaces the search in generation.json
 
     def load(
@@ -341,6 +342,21 @@ class Run:
         if prompts is not None:
             write_json(self.prompts, prompts.to_dict())
 
+    def read_chat(self) -> Any:
+        """Returns the `ChatTemplate` of an instruct model; `None` if the run has none.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        from keras_transformer.text.chat_template import ChatTemplate
+
+        return read_json(self.chat, ChatTemplate.from_dict)
+
+    def write_chat(self, template: Any) -> None:
+        """Writes `chat.json` unless `template` is `None`."""
+        if template is not None:
+            write_json(self.chat, template.to_dict())
+
     def configure(self, config: Any) -> Any:
         """Returns a model's configuration with the token ids in `generation.json`.
 
@@ -354,8 +370,9 @@ class Run:
             raise ValueError(f"{self.generation} does not fit the model: {error}") from error
 
     def inherit(self, other: Any) -> None:
-        """Copies from another `Run`: the provenance, the rules for outputs and the search."""
+        """Copies from another `Run`: provenance, rules for outputs, chat template and search."""
         self.write_origin(other.read_origin())
+        self.write_chat(other.read_chat())
         self.write_generation(other.read_generation())
         if other.search.is_file():
             self.write_search(other.read_search())

@@ -310,9 +310,7 @@ class Block(ConfiguredLayer):
             )
         return self._transform(x), heads
 
-    def read_more(
-        self, x: Tensor, past: tuple[Tensor, ...]
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def read_more(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Runs a causal block without cross-attention at T positions after earlier ones.
 
         Args:
