@@ -1,6 +1,7 @@
 """`ChatTemplate`, which turns the messages of a conversation into the prompt of a model."""
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -45,7 +46,10 @@ class ChatTemplate:
             )
             if not valid:
                 raise TypeError(f"`{name}` must be a dictionary of names. Received: {values!r:.60}")
-        object.__setattr__(self, "_process", TemplateProcess(self.template))
+
+    @functools.cached_property
+    def _process(self):
+        return TemplateProcess(self.template)
 
     def render(self, messages: list[dict[str, str]], answers: bool = True) -> str:
         """Returns the text of a conversation, with the tokens of messages as they are written.
@@ -86,12 +90,12 @@ class ChatTemplate:
 
     def close(self) -> None:
         """Ends the process that renders the template; `render` starts it again."""
-        self._process.close()  # ty: ignore[unresolved-attribute]
+        self._process.close()
 
     def _render(self, messages, answers):
         variables = {**self.variables, "messages": messages, "add_generation_prompt": answers}
         variables |= {"tools": None, "documents": None}
-        return self._process.render(variables)  # ty: ignore[unresolved-attribute]
+        return self._process.render(variables)
 
     def _names(self):
         """Returns the pattern of a special token, the longest ones first."""

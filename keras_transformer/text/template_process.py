@@ -44,7 +44,8 @@ class TemplateProcess:
 
     def close(self) -> None:
         """Ends the process."""
-        process, self._process = self._process, None
+        process: Any = self._process
+        self._process = None
         if process is None:
             return
         process.kill()

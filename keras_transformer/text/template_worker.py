@@ -8,6 +8,7 @@ import datetime
 import json
 import signal
 import sys
+from typing import Any
 
 import jinja2
 from jinja2.ext import Extension, loopcontrols
@@ -50,8 +51,8 @@ def environment() -> ImmutableSandboxedEnvironment:
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
     )
     made.filters["tojson"] = to_json
-    made.globals["raise_exception"] = raise_exception
-    made.globals["strftime_now"] = now
+    functions: Any = made.globals
+    functions.update({"raise_exception": raise_exception, "strftime_now": now})
     return made
 
 

@@ -174,4 +174,5 @@ class Chat:
         """Returns the text of tokens."""
         if not ids:
             return ""
-        return self._tokenizer.decode(tf.constant([ids], tf.int32))[0].numpy().decode()
+        texts: Any = self._tokenizer.decode(tf.constant([ids], tf.int32))
+        return texts[0].numpy().decode()
