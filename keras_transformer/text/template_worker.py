@@ -19,7 +19,7 @@ MEMORY = 512 * 2**20  # bytes of address space
 LARGEST = 4 * 2**20  # characters of a rendered text
 
 
-class Generation(Extension):
+class AnswerBlock(Extension):
     """The block `generation` of `transformers`, which marks answers for training: its content."""
 
     tags = {"generation"}
@@ -48,7 +48,7 @@ def environment() -> ImmutableSandboxedEnvironment:
         return datetime.datetime.now().strftime(format)
 
     made = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[AnswerBlock, loopcontrols]
     )
     made.filters["tojson"] = to_json
     functions: Any = made.globals

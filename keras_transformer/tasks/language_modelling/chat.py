@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy, Sample
-from keras_transformer.decoding.continued import Continued
 from keras_transformer.decoding.search import check_search
+from keras_transformer.tasks.language_modelling.continued import Continued
 from keras_transformer.tasks.language_modelling.pipeline import TextGenerator
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.chat_template import ChatTemplate
