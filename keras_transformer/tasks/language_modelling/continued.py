@@ -7,9 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
-from keras_transformer.decoding.decoder_only import DecoderOnly, DecoderOnlyState
 from keras_transformer.decoding.greedy import Greedy
-from keras_transformer.decoding.model_predictor import Ancestors
+from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.prompts import Beginning
 from keras_transformer.decoding.rules import Rules
 from keras_transformer.decoding.sample import Sample
@@ -39,7 +38,7 @@ class Continued:
     """
 
     def __init__(self, model: Any, max_length: int):
-        self._predictor = DecoderOnly(model)
+        self._predictor: Any = predictor_of(model)
         self._model, self._length = model, max_length
         if self._predictor.moves_cache:
             raise ValueError("`model` must have self-attention in every block.")
@@ -131,8 +130,9 @@ class Continued:
         cache = tuple((*new, *old) for new, old in zip(room, self._kept[1], strict=True))
         padding = [vocabulary.pad_id] * (self._length - len(prompt))
         loop = self._loop(search, None)
-        nothing = tf.constant([[vocabulary.pad_id]])  # the prompt of `DecoderOnly` forces no token
-        state = loop.beginning(1, None, DecoderOnlyState(cache, Ancestors(()), nothing))
+        nothing = tf.constant([[vocabulary.pad_id]])  # a prompt that forces no token
+        begun = self._predictor.begin(nothing, ROOM)._replace(cache=cache)
+        state = loop.beginning(1, None, begun)
         return state._replace(
             index=tf.constant(len(prompt)),
             last=tf.constant([prompt[-1]], tf.int32),
