@@ -91,20 +91,70 @@ def ends_promptly(*folders: str | os.PathLike, seconds: float = SECONDS) -> Gene
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
     ended = threading.Event()
     new = [folder for folder in folders if not os.path.exists(folder)]
 
+    def end(number):
+        if ended.wait(seconds):
+            return
+        for folder in folders:
+            remove_own_drafts(folder)
+        for folder in new:
+            with contextlib.suppress(OSError):  # it is missing or not empty
+                os.rmdir(folder)
+        os._exit(128 + number)
+
+    with _watching_signals(end):
+        try:
+            yield
+        finally:
+            ended.set()
+
+
+@contextlib.contextmanager
+def ends_at_once() -> Generator[None]:
+    """Lets Ctrl-C and SIGTERM end this process at once, with one line, while the block works.
+
+    It is for work that leaves nothing to tidy up, such as loading a model. A handler that the block
+    installs for a signal replaces this one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    stderr = os.dup(2)  # `filtered_log` may hold back what the block writes
+    once = threading.Lock()
+
+    def end(number, frame=None):
+        if once.acquire(blocking=False):
+            with contextlib.suppress(OSError):
+                os.write(stderr, f"Stopped by {signal.Signals(number).name}.\n".encode())
+            os._exit(128 + number)
+
+    def end_unless_replaced(number):
+        if signal.getsignal(number) is end:
+            end(number)
+
+    heard = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in heard}
+    try:
+        with _watching_signals(end_unless_replaced):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(stderr)
+
+
+@contextlib.contextmanager
+def _watching_signals(arrived):
+    """Calls a function with the number of each signal, in a thread, while the block works."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
     def watch():
         for number in iter(lambda: os.read(reading, 1), b""):
-            if number[0] in SIGNALS and not ended.wait(seconds):
-                for folder in folders:
-                    remove_own_drafts(folder)
-                for folder in new:
-                    with contextlib.suppress(OSError):  # it is missing or not empty
-                        os.rmdir(folder)
-                os._exit(128 + number[0])
+            if number[0] in SIGNALS:
+                arrived(number[0])
         os.close(reading)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -113,6 +163,5 @@ def ends_promptly(*folders: str | os.PathLike, seconds: float = SECONDS) -> Gene
     try:
         yield
     finally:
-        ended.set()
         signal.set_wakeup_fd(before)
         os.close(writing)

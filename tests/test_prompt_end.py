@@ -9,7 +9,7 @@ import time
 import pytest
 
 from keras_transformer import files
-from keras_transformer.native_code import ends_promptly
+from keras_transformer.native_code import SIGNALS, ends_at_once, ends_promptly
 
 PROGRAM = """
 import hashlib, pathlib, signal, sys
@@ -115,6 +115,41 @@ def test_a_block_that_ends_in_time_decides_about_the_end(tmp_path):
     time.sleep(0.2)  # longer than the time for an orderly end
     after = signal.set_wakeup_fd(before)
     assert after == before
+
+
+AT_ONCE = """
+import hashlib, os, signal
+from keras_transformer.native_code import ends_at_once
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with ends_at_once():
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # as while TensorFlow's log is held back
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 300_000_000)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_process_with_nothing_to_lose_at_once(number):
+    command = [sys.executable, "-c", AT_ONCE]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=60)
+            assert (process.returncode, output) == (128 + number, "")
+            assert errors == f"Stopped by {number.name}.\n"
+        finally:
+            process.kill()
+
+
+def test_the_handlers_are_as_before_a_block_that_ends_at_once():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with ends_at_once():
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
 def test_drafts_of_other_processes_stay(tmp_path):

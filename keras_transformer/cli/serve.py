@@ -13,6 +13,7 @@ from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, warn
 from keras_transformer.cli.export_options import options_of, values_of
 from keras_transformer.cli.help import add_options, option
 from keras_transformer.installation import install_hint
+from keras_transformer.native_code import ends_at_once
 from keras_transformer.options import OptionError
 from keras_transformer.serving.options import ACCESS, ServerOptions
 
@@ -25,6 +26,17 @@ API_KEY = option(
     help=f"File with a key that requests must have, in the header `Authorization: Bearer KEY`.  "
     f"[default: the environment variable {KEY}, otherwise none]",
 )
+
+
+class ServeCommand(Command):
+    """The command, which a signal ends at once until it serves: it may load a model for minutes."""
+
+    def invoke(self, ctx) -> Any:  # noqa: D102
+        with ends_at_once():
+            click.echo(f"loading {ctx.params['model']} ...", err=True)
+            return super().invoke(ctx)
+
+
 EXAMPLE = "keras-transformer serve runs/demo --source-language en --target-language de"
 
 
@@ -36,7 +48,7 @@ def _serve(model, api_key_file, **options) -> None:
     OpenAI and KServe, as far as they have the task of MODEL.
 
     The first signal ends the server when the requests that it has accepted are answered; the
-    second one ends it at once.
+    second one, or one before the model is loaded, ends it at once.
     """
     try:
         from keras_transformer.serving.server import listening_socket, serve
@@ -63,7 +75,7 @@ def _serve(model, api_key_file, **options) -> None:
     serve(service, bound, log, lambda: click.echo(where, err=True))
 
 
-serve = click.command("serve", cls=Command, example=EXAMPLE)(
+serve = click.command("serve", cls=ServeCommand, example=EXAMPLE)(
     add_options(_serve, click.argument("model", type=FOLDER), options_of(DECLARED), API_KEY)
 )
 

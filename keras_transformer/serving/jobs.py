@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -76,18 +77,18 @@ class JobQueue:
         self._options, self._metrics, self._report = options, metrics, report
         self._variant = functools.lru_cache(VARIANTS)(lambda work: work.model(model))
         self._waiting: collections.deque = collections.deque()  # pairs of a job and a number
-        self._arrived = asyncio.Event()
+        self._arrived, self._hurry = asyncio.Event(), asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
         self.is_stopping = False
         metrics.waiting.set_function(lambda: len(self._waiting))
 
     async def run(self) -> None:
         """Answers inputs until it is cancelled."""
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
-            if len(self._waiting) < self._options.batch_size and not self.is_stopping:
-                await asyncio.sleep(self._options.batch_wait / 1000)
+            await self._wait_for_others()
             batch = self._next()
             if not batch:
                 self._arrived.clear()
@@ -97,6 +98,20 @@ class JobQueue:
                 results = await loop.run_in_executor(self._thread, self._answer, batch)
             for (job, number), result in zip(batch, results, strict=True):
                 job.put(number, result)
+
+    async def _wait_for_others(self):
+        """Waits until a batch is full, an input has waited enough, or the server stops."""
+        self._hurry.clear()
+        if len(self._waiting) < self._options.batch_size and not self.is_stopping:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._options.batch_wait / 1000):
+                    await self._hurry.wait()
+
+    def stop(self) -> None:
+        """Refuses further inputs, and lets those in the queue wait no more for others."""
+        self.is_stopping = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._hurry.set)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -124,6 +139,8 @@ class JobQueue:
         job = Job(work, inputs, asyncio.get_running_loop().create_future())
         self._waiting.extend((job, number) for number in range(len(inputs)))
         self._arrived.set()
+        if len(self._waiting) >= self._options.batch_size:
+            self._hurry.set()
         gone = asyncio.ensure_future(leaving())
         try:
             waits = {job.future, gone}

@@ -54,7 +54,8 @@ class GracefulServer(uvicorn.Server):
         """Ends the server, with status 0, or the process if it ends already."""
         if self.should_exit:
             os._exit(128 + sig)
-        self.should_exit = self._service.queue.is_stopping = True
+        self.should_exit = True
+        self._service.queue.stop()
 
 
 def serve(
@@ -80,6 +81,7 @@ def configured(service: Service, app: Any) -> uvicorn.Config:
     options = service.options
     return uvicorn.Config(
         app,
+        loop="asyncio",
         http=limited_connections(options.read_timeout),
         ws="none",
         lifespan="on",

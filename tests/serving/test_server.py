@@ -277,6 +277,16 @@ def test_the_server_stops_when_its_requests_are_answered(model):
             assert asked.result() == (200, {"translatedText": ["A", "B", "C"]})
 
 
+def test_a_full_batch_and_a_stop_end_the_wait_for_other_inputs(model):
+    with serving(model, **NAMED, batch_size=2, batch_wait=60_000.0) as served:  # noqa: SIM117
+        with concurrent.futures.ThreadPoolExecutor(2) as threads:
+            assert translate(served, ["a", "b"]) == (200, {"translatedText": ["A", "B"]})
+            asked = threads.submit(translate, served, "c")
+            until(lambda: waiting(served) == 1)
+            served.server.handle_exit(15, None)
+            assert asked.result() == (200, {"translatedText": "C"})
+
+
 def test_requests_need_the_key(model):
     with serving(model, key="sesame", **NAMED) as served:
         refused = (401, {"error": "the API key is missing or wrong."})
