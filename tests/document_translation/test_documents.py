@@ -4,7 +4,7 @@ import pathlib
 import re
 
 import pytest
-from marks import long
+from marks import long, slow_except
 from sentence_models import Words
 
 from keras_transformer.pipelines import Documents, SentenceSplitter
@@ -79,7 +79,7 @@ def test_hostile_texts_come_back_from_the_identity(format, name):
         assert html.unescape(result) == html.unescape(text)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", slow_except(FORMATS, "html"))
 def test_a_line_of_250_kilobytes_is_translated_in_parts(format):
     text = f"<a>{'word ' * 10_000}{'x' * 200_000}</a>"
     model = Words(identity, longest=3000)

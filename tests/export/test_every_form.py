@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 
@@ -19,10 +20,11 @@ from keras_transformer.export import (
 )
 from keras_transformer.opening import forms
 from keras_transformer.options import OptionError
-from keras_transformer.pipelines import Answering
+from keras_transformer.pipelines import Answering, Documents
 from keras_transformer.tasks import TASKS
 
 ONE, OTHER = "in 3 weeks", "after 12 hours and 30 minutes"
+TAG = re.compile("<[^>]*>")
 SLOW = pytest.mark.slow
 FORMS = ("run", "saved-model", "litert", "onnx", "ctranslate2")
 ONE_SEARCH = ("litert", "onnx")  # exported for greedy search
@@ -119,6 +121,16 @@ def test_answers_have_scores_in_the_order_of_the_inputs(opened, translator):
     scores = [one.score for one in expected]
     assert [one.score for one in results] == pytest.approx(scores, abs=1e-4)
     assert type(opened.answer(ONE)) is type(translator.answer(ONE)) and counts == [2, 3]
+
+
+def test_documents_keep_their_tags(opened, translator):
+    """The text is that of the sentences alone, and the tags are those of the page."""
+    page = f"<h1>{ONE}</h1>\n<p title='a'>After <b>12 hours</b>? <i>{ONE}</i>!</p>"
+    answer = Documents(opened, "html").answer(page)
+    assert sorted(TAG.findall(answer.text)) == sorted(TAG.findall(page))
+    heading, *others = (translator(text) for text in (ONE, "After 12 hours?", f"{ONE}!"))
+    assert TAG.sub("", answer.text) == f"{heading}\n{' '.join(others)}"
+    assert answer.placed_by_order == (0 if opened.aligns else 2)
 
 
 def test_strings_may_be_bytes(opened):
