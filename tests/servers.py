@@ -30,7 +30,7 @@ class Shouting(TextAnswering):
         batches: List of the batches that it has answered.
     """
 
-    task = "translation"
+    task, has_source = "translation", True
 
     def __init__(self):
         self.opened, self.batches, self.entered = threading.Event(), [], 0

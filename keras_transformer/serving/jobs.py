@@ -179,7 +179,7 @@ class JobQueue:
         work, inputs = batch[0][0].work, [job.inputs[number] for job, number in batch]
         numbers = [number for _, number in batch]
         try:
-            return work.answer(self._variant(work), inputs, numbers)
+            return work.answer(self._variant(work), inputs, numbers, self._options.batch_size)
         except Exception as error:
             if len(batch) == 1:
                 return [self._refusal(error)]

@@ -69,7 +69,7 @@ class Service:
             return
         # A model may take another form of inputs, or let each request choose a language.
         with contextlib.suppress(ValueError, TypeError, Refusal):
-            Work().answer(self.model, [self.input_of("1")], [0])
+            Work().answer(self.model, [self.input_of("1")], [0], 1)
 
     def input_of(self, value: Any) -> Any:
         """Returns the input that a value of a request is.

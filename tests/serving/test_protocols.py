@@ -3,6 +3,7 @@
 import base64
 import functools
 import json
+import sys
 
 import numpy as np
 import pipelines
@@ -10,6 +11,7 @@ import pytest
 import task_samples
 from servers import NAMED, Shouting, serving
 
+from keras_transformer.pipelines import Documents
 from keras_transformer.serving.protocols.tensors import write_strings
 
 TEXT, OTHER = "a cat runs", "the big dog"
@@ -66,6 +68,36 @@ def test_what_libretranslate_has_and_the_model_has_not(path, more, status, words
     body = {"q": "a", "source": "en", "target": "xx", **more}
     answer = translating.ask("POST", path, body)
     assert answer[0] == status and words in answer[1]["error"]
+
+
+PAGE = '<h1>a &amp; b</h1>\n<p title="c">Mr. <b>x</b> runs. The dog.</p><pre>as is</pre><br>'
+
+
+@pytest.mark.parametrize("pages", [PAGE, [PAGE, "<p>a</p>", ""]])
+def test_the_tags_of_html_stay(translating, pages):
+    body = {"q": pages, "source": "en", "target": "xx", "format": "html"}
+    status, answer = translating.ask("POST", "/translate", body)
+    page = PAGE.replace("a &amp; b", "A &amp; B").replace("Mr. <b>x</b> runs", "MR. <b>X</b> RUNS")
+    page = page.replace("The dog", "THE DOG")
+    expected = page if isinstance(pages, str) else [page, "<p>A</p>", ""]
+    assert (status, answer) == (200, {"translatedText": expected})
+
+
+def test_pages_of_a_run_are_those_of_documents():
+    translator, pages = pipelines.translator(), ["<p>a <b>cat</b> runs</p>", "<i>the dog</i>. a"]
+    with serving(translator, **NAMED) as served:
+        body = {"q": pages, "source": "en", "target": "xx", "format": "html"}
+        answer = served.ask("POST", "/translate", body)
+    assert answer == (200, {"translatedText": Documents(translator, "html")(pages)})
+
+
+def test_html_without_its_packages_names_the_command_that_installs_them(translating, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    body = {"q": "a", "source": "en", "target": "xx", "format": "html"}
+    status, answer = translating.ask("POST", "/translate", body)
+    words = "the format html is not available: sentences need the package sentencex: "
+    assert status == 501 and answer["error"].startswith(words)
+    assert "pip install" in answer["error"] and "documents" in answer["error"]
 
 
 def test_a_model_without_names_of_languages_says_which_options_name_them():
@@ -187,7 +219,7 @@ def test_a_recording_is_transcribed_and_never_a_path_opened():
 def test_predictions_have_the_fields_of_a_result(translating):
     body = {"instances": ["a", {"b64": base64.b64encode("ä".encode()).decode()}]}
     status, answer = translating.ask("POST", "/v1/models/model:predict", json.dumps(body))
-    fields = {"score": -0.5, "truncated": False, "complete": True}
+    fields = {"score": -0.5, "truncated": False, "complete": True, "token_scores": None}
     assert status == 200
     assert answer == {"predictions": [{"text": "A", **fields}, {"text": "Ä", **fields}]}
 

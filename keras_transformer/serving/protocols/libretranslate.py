@@ -9,7 +9,7 @@ from keras_transformer.serving.bodies import FORMS, content_type, form, json_obj
 from keras_transformer.serving.languages import ServedLanguages
 from keras_transformer.serving.protocol import Protocol
 from keras_transformer.serving.refusal import Refusal
-from keras_transformer.serving.work import Work
+from keras_transformer.serving.work import DocumentWork, Work
 
 TEXT, HTML = "text", "html"
 
@@ -43,17 +43,33 @@ class LibreTranslate(Protocol):
         body = await self._fields(call)
         texts = value_of(body, "q", (str, list), ...)
         source, target = (value_of(body, name, str, ...) for name in ("source", "target"))
-        if (shown := value_of(body, "format", str, TEXT)) != TEXT:
-            supported = "text is" if shown == HTML else "only text is"
-            raise Refusal(400, f"the format {shown} is not supported: {supported} translated.")
+        shape = value_of(body, "format", str, TEXT)
+        if shape not in (TEXT, HTML):
+            raise Refusal(400, f"the format {shape} is not supported: use text or html.")
         if str(body.get("alternatives") or "0") != "0":
             raise Refusal(400, "`alternatives` must be 0: there is one translation of a text.")
-        work = Work(languages=self.languages.chosen(source, target))
+        languages = self.languages.chosen(source, target)
+        work = self._html(languages) if shape == HTML else Work(languages)
         inputs = self.service.inputs_of([texts] if isinstance(texts, str) else texts)
         translations = [result.text for result in await call.answer(work, inputs)]
         return JSONResponse(
             {"translatedText": translations[0] if isinstance(texts, str) else translations}
         )
+
+    def _html(self, languages):
+        """Returns the work for pages of HTML and fragments of them.
+
+        Raises:
+            Refusal: If the server does not have the packages for it.
+        """
+        from keras_transformer.documents.sentences import SentenceSplitter
+
+        try:
+            SentenceSplitter()("")
+        except ValueError as error:
+            raise Refusal(501, f"the format html is not available: {error}") from None
+        fixed = None if self.languages.codes else self.languages.source
+        return DocumentWork(languages, format=HTML, sentence_language=fixed)
 
     async def detect(self, call) -> Response:
         """Refuses to detect a language."""
