@@ -110,7 +110,7 @@ PACKAGES = {
     "keras_transformer/tasks": {".", "audio", "config", "fields", "models", "decoding", "text"},
     "keras_transformer/documents": {".", "decoding", "tasks", "text"},
     "keras_transformer/opening": {".", "pretrained", "tasks", "text"},
-    "keras_transformer/serving": {".", "decoding", "tasks"},
+    "keras_transformer/serving": {".", "decoding", "documents", "tasks"},
     "keras_transformer/pretrained": {
         *(
             ".",
