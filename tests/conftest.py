@@ -120,7 +120,7 @@ def pytest_runtest_setup(item):
     these tests run there.
     """
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    computes = item.get_closest_marker("bfloat16") or HALF & {
+    computes = item.get_closest_marker("half_precision") or HALF & {
         value for value in values if isinstance(value, str)
     }
     if computes and os.environ.get("ONEDNN_MAX_CPU_ISA"):

@@ -292,7 +292,7 @@ def test_mixed_precision(models, name, policy_name):
     assert 0 < error < ROUNDING[policy_name]
 
 
-@pytest.mark.bfloat16
+@pytest.mark.half_precision
 @each_computing_row
 def test_dtype_of_one_layer(models, name):
     """`dtype=` in the constructor has the effect of the global policy on every sublayer."""
@@ -306,6 +306,7 @@ def test_dtype_of_one_layer(models, name):
     np.testing.assert_array_equal(to_numpy(one(inputs_of(name))), to_numpy(every(inputs_of(name))))
 
 
+@pytest.mark.half_precision
 @each_computing_row
 def test_mixed_float16_gradients_are_finite(name):
     keras.config.set_dtype_policy("mixed_float16")

@@ -75,6 +75,7 @@ def run_layer_test(harness, name, **options):
     )
 
 
+@pytest.mark.half_precision
 @pytest.mark.parametrize("name", [x for x in LAYERS if x not in SLOW or x == "EncoderBlock"])
 def test_the_layer_test_of_keras(harness, name):
     run_layer_test(harness, name, run_training_check=False)

@@ -271,7 +271,7 @@ def test_fields_without_effect_depend_on_the_encoder():
     assert "num_heads" not in kept and "dropout" not in kept and "d_ff" in kept
 
 
-@pytest.mark.bfloat16
+@pytest.mark.half_precision
 def test_the_global_policy_is_the_default():
     keras.config.set_dtype_policy("mixed_bfloat16")
     assert model_of.__wrapped__("gru", num_layers=1)(series()).dtype == "float32"

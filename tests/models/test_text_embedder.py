@@ -48,6 +48,7 @@ def test_padding_and_neighbours_change_nothing():
         np.testing.assert_allclose(model(row[None, : (row != 0).sum()])[0], vector, **SAME)
 
 
+@pytest.mark.half_precision
 def test_half_precision_ends_in_float32():
     """In float16 the squares of large features would be infinite."""
     model = embedder(dtype="mixed_float16")

@@ -205,7 +205,7 @@ def test_small_weights_lose_no_digits(dtype, tolerance):
         assert relative_error(gradient, 2.0**15 * wanted) < tolerance
 
 
-@pytest.mark.bfloat16
+@pytest.mark.half_precision
 def test_a_confident_model_still_has_a_gradient_in_bfloat16():
     """A label at 0.9985, which is 1 in bfloat16: the rest to learn is not rounded away."""
     table = np.eye(D)
