@@ -133,6 +133,8 @@ class ConditionalGenerator(Generator):
             TypeError, ValueError: See `Wording`; or if a setting is unknown.
         """
         self.check_settings(settings)
+        if not settings and token_scores is None:
+            return self
         other = self._shared_with(self._with(self._given(), self.shortlist))
         if settings:
             wording = dataclasses.replace(self.wording, **settings)
