@@ -79,7 +79,7 @@ class Placing:
         return whole
 
     def surplus(self) -> set[int]:
-        """Returns the units that repeat a passage more often than the source."""
+        """Returns the units that repeat a passage more often than the source, and spaces before."""
         literal = Counter(
             self._block.text[mark.start : mark.end]
             for mark in self._marks
@@ -92,6 +92,8 @@ class Placing:
                 free[unit.word] -= 1
                 if free[unit.word] < 0:
                     result.add(number)
+                    if number and self._units[number - 1].text == " ":
+                        result.add(number - 1)
         return result
 
     def _place(self, numbers, around):

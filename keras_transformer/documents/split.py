@@ -92,10 +92,10 @@ class SplitBlock:
     def written(self) -> str:
         """Returns the translation of the block, as the document writes it."""
         block, at, units = self.block, 0, []
-        literals = literals_of(block)
         for passage in (leaf for one in self.passages for leaf in one.leaves()):
             start, end, text = passage.start, passage.end, passage.translation.text
             units += copied_units(block, at, start)
+            literals = literals_of(block, start, end)
             units += translated_units(
                 block, start, end, text, passage.alignment, literals, passage.has_marks
             )

@@ -23,14 +23,14 @@ def one_spaced(text: str, start: int, end: int) -> tuple[str, list[int]]:
     return "".join(characters), places
 
 
-def literals_of(block) -> dict[str, bool]:
-    """Returns the texts of the kept marks of a block, and whether they may be inside of words.
+def literals_of(block, start: int, end: int) -> dict[str, bool]:
+    """Returns the texts of the kept marks in a range, and whether they may be inside of words.
 
     Those with signs may, such as `%s`, and those beside a letter, such as the code of `List`s.
     """
     result: dict[str, bool] = {}
     for mark in block.marks:
-        if mark.kept and mark.start < mark.end:
+        if mark.kept and start <= mark.start < mark.end <= end:
             literal = block.text[mark.start : mark.end]
             joins = is_joined(block.text, mark.start) or is_joined(block.text, mark.end)
             joins = joins or not literal.replace("_", "a").isalnum()

@@ -110,3 +110,13 @@ def test_every_mark_is_there_once(name):
 def test_the_identity_changes_nothing():
     pages = [page(seed) for seed in range(60)]
     assert Documents(MODELS["identity"], "html")(pages) == pages
+
+
+def test_a_repeated_passage_is_removed_with_the_space_before_it():
+    model = Words(lambda text: f"{text} {{name}} {{name}} end")
+    assert Documents(model)("To {name}") == "To {name} end"
+
+
+def test_the_code_of_one_sentence_is_no_word_of_another():
+    page = "<p>A <code>nUnused</code> byte. Pass n<code>Unused</code> here.</p>"
+    assert Documents(MODELS["identity"], "html")(page) == page
