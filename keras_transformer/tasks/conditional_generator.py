@@ -30,7 +30,7 @@ from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
 Kind = TypeVar("Kind", bound="ConditionalGenerator")
 
 # Size of a beam with a glossary: the hypotheses share it by the terms that they contain. With 4 or
-# 5, outputs with terms of several tokens are worse than without; see docs/glossaries.md.
+# 5, outputs are worse than without a glossary; docs/glossaries.md, "How well terms are placed".
 WITH_TERMS = 10
 
 

@@ -20,6 +20,7 @@ from keras_transformer.pipelines import (
 from keras_transformer.tasks.speech_recognition.silence import Silence
 
 BEAM = Beam(4, length_penalty=0.6)
+WORDS = (("--glossary", __file__), ("--banned", __file__), ("--prefix", "a"), ("--token-scores",))
 
 
 def refusal(*words, **of_export):
@@ -59,6 +60,13 @@ def refusal(*words, **of_export):
         (
             ("--no-speech-threshold", "0.5"), SpeechRecognizer, None,
             "--no-speech-threshold has no effect on x: an export has its run's settings. Open the",
+        ),
+        *(
+            (
+                words, Translator, None,
+                f"{words[0]} has no effect on x: an export has its run's settings. Open the run.",
+            )
+            for words in WORDS
         ),
         (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
         (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),
@@ -100,6 +108,7 @@ def test_an_option_that_no_such_export_has_needs_the_run(command):
             "a folder for CTranslate2 has no such option. Open the run.",
         ),
         (("--alignments",), "a folder for CTranslate2 has no such option. Open the run."),
+        *((words, "an export has its run's settings. Open the run.") for words in WORDS),
         (("--spans",), "an export has its run's settings. Open the run."),
     ],
 )

@@ -121,6 +121,7 @@ def test_a_wide_beam_finds_all_allowed_sentences(terms, banned, whole):
         np.testing.assert_allclose(scores[b, : len(right)], right, **SCORES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stopping", ["count", "score", "narrow"])
 def test_a_small_beam_has_the_terms_of_each_row_and_those_of_no_other(stopping):
     settings = {"size": 4, "stopping": stopping, "max_length": 9}
@@ -136,7 +137,10 @@ def test_a_small_beam_has_the_terms_of_each_row_and_those_of_no_other(stopping):
         np.testing.assert_allclose(score[0], scores[b], **SCORES)
 
 
-@pytest.mark.parametrize("stopping", ["count", "score", "narrow"])
+@pytest.mark.parametrize(
+    "stopping",
+    ["count", *(pytest.param(name, marks=pytest.mark.slow) for name in ("score", "narrow"))],
+)
 def test_no_terms_and_no_phrases_change_nothing(stopping):
     settings = {"size": 3, "n_best": 3, "stopping": stopping, "max_length": 9, "token_scores": True}
     plain = by_beam(model(), batch(), constraints=Constraints(), **settings)
@@ -149,6 +153,7 @@ def test_no_terms_and_no_phrases_change_nothing(stopping):
             np.testing.assert_array_equal(outputs[name], expected)
 
 
+@pytest.mark.slow
 def test_cached_is_uncached():
     """Stages of the cache, and a cache of fixed size, give the same outputs."""
     constraints = Constraints(terms=array(TERMS), banned_phrases=phrases(PHRASES[:1]))
