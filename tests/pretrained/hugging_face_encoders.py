@@ -55,7 +55,11 @@ def run(folder, name, case):
     answers = None
     if case["class"].endswith("Classification"):
         out["logits"] = result.logits.numpy()
-        answers = pipeline_of(case, model, tokenizer)
+        answers = (
+            scores_of(model, tokenizer, folder)
+            if config.num_labels == 1
+            else pipeline_of(case, model, tokenizer)
+        )
     if case["class"].endswith("QuestionAnswering"):
         out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
         answers = answers_of(model, tokenizer, folder)
@@ -78,6 +82,16 @@ def tokenizer_of(case):
         for role, name in case["special"].items()
     }
     return transformers.PreTrainedTokenizerFast(tokenizer_file=case["tokenizer"], **special)
+
+
+def scores_of(model, tokenizer, folder):
+    """Returns token ids and the logit of each pair of texts, the way CrossEncoder calls a model."""
+    answers = []
+    for first, second in json.loads((folder / "scored.json").read_text()):
+        inputs = tokenizer(first, second, truncation=True, return_tensors="pt")
+        with torch.no_grad():
+            answers.append([inputs.input_ids[0].tolist(), model(**inputs).logits.item()])
+    return answers
 
 
 def pipeline_of(case, model, tokenizer):

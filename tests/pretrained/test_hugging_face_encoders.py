@@ -37,9 +37,15 @@ PAIRS = [
     *((f"{a} {b}", "A dogs is running: the film, cats & a good dog.") for a in ("the", "a")
       for b in ("dog", "cat", "film")),
 ]  # fmt: skip
+LONG = [
+    ("the good dog and the bad cat " * 6, "A dog is running, good dog. " * 9),
+    ("good film " * 40, "the cat"),
+    ("a", "a very good film and a very bad film, " * 12),
+]
 # Family, head and changes of the settings of each case.
 HEADS = {
     "texts": ("SequenceClassification", {}),
+    "scores": ("SequenceClassification", {"id2label": {"0": "LABEL_0"}}),
     "words": ("TokenClassification", LABELS),
     "answers": ("QuestionAnswering", ANSWERS),
     "body": ("Model", {}),
@@ -97,6 +103,7 @@ def folder():
         return None
     place, cases = pathlib.Path(tempfile.mkdtemp()), {}
     (place / "pairs.json").write_text(json.dumps(PAIRS))
+    (place / "scored.json").write_text(json.dumps(PAIRS + LONG))
     for name, (family, head, changes) in CASES.items():
         path = place / f"{family}.json"
         path.write_text(json.dumps(encoder_folders.tokenizer_json(family)))
@@ -149,7 +156,10 @@ def test_states_and_logits(name):
         np.testing.assert_allclose(logits[every], expected["logits"][every], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if CASES[n][1].endswith("Classification")])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in CASES if CASES[n][1].endswith("Classification") and not n.endswith("scores")],
+)
 def test_answers_of_pipelines(name):
     """Texts have the same labels in the same order, and words the label of their first token."""
     path, _, answers = case_of(name)
@@ -168,6 +178,18 @@ def test_answers_of_pipelines(name):
         assert list(ours.labels) == [first[start]["label"] for start in starts]
         scores = [first[start]["score"] for start in starts]
         np.testing.assert_allclose(ours.probabilities.max(axis=-1), scores, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.endswith("scores")])
+def test_scores_of_pairs(name):
+    """A reranker has the ids and the logit of each pair, also of pairs that are truncated."""
+    path, _, answers = case_of(name)
+    reranker = from_pretrained(path)
+    results = reranker.answer(PAIRS + LONG)
+    assert any(result.truncated for result in results[len(PAIRS) :])
+    theirs = [logit for _, logit in answers["answers"]]
+    assert np.ptp(theirs) > 1e-3
+    np.testing.assert_allclose([one.logit for one in results], theirs, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n][1] == "QuestionAnswering"])
