@@ -6,7 +6,7 @@ class of models, the arguments of its configuration and the type of the file; an
 `FOLDER/NAME/` as `save_pretrained` does, and next to it `NAME.npz`: ids and token types of pairs of
 texts, the last hidden states and, if there is a head, the logits. `NAME.json` contains the answers
 of a pipeline to the texts, to those with masks, or to the questions about passages in
-`FOLDER/pairs.json`.
+`FOLDER/pairs.json`, or token ids and scores of the pairs in `FOLDER/scored.json`.
 """
 
 import base64
@@ -58,7 +58,10 @@ def run(folder, name, case):
     out = {"ids": ids, "types": types, "states": result.hidden_states[-1].numpy()}
     if case["class"].endswith("Classification"):
         out["logits"] = result.logits.numpy()
-        answers = pipeline_of(case["class"], model, config, folder)
+        if config.num_labels == 1:
+            answers = scores_of(model, tokenizer_of(case["class"], config, folder), folder)
+        else:
+            answers = pipeline_of(case["class"], model, config, folder)
         (folder / f"{name}.json").write_text(json.dumps(answers))
     if case["class"].endswith("QuestionAnswering"):
         out["logits"] = torch.stack([result.start_logits, result.end_logits], -1).numpy()
@@ -92,6 +95,16 @@ def pipeline_of(kind, model, config, folder):
         ]
         for text in known["texts"]
     ]
+
+
+def scores_of(model, tokenizer, folder):
+    """Returns token ids and the logit of each pair of texts, the way CrossEncoder calls a model."""
+    answers = []
+    for first, second in json.loads((folder / "scored.json").read_text()):
+        inputs = tokenizer(first, second, truncation=True, return_tensors="pt")
+        with torch.no_grad():
+            answers.append([inputs.input_ids[0].tolist(), model(**inputs).logits.item()])
+    return answers
 
 
 def words_of(model, tokenizer, texts):

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from hugging_face_bert import answers_of, rows, words_of
+from hugging_face_bert import answers_of, rows, scores_of, words_of
 
 
 def randomise(model):
@@ -82,16 +82,6 @@ def tokenizer_of(case):
         for role, name in case["special"].items()
     }
     return transformers.PreTrainedTokenizerFast(tokenizer_file=case["tokenizer"], **special)
-
-
-def scores_of(model, tokenizer, folder):
-    """Returns token ids and the logit of each pair of texts, the way CrossEncoder calls a model."""
-    answers = []
-    for first, second in json.loads((folder / "scored.json").read_text()):
-        inputs = tokenizer(first, second, truncation=True, return_tensors="pt")
-        with torch.no_grad():
-            answers.append([inputs.input_ids[0].tolist(), model(**inputs).logits.item()])
-    return answers
 
 
 def pipeline_of(case, model, tokenizer):

@@ -38,6 +38,7 @@ MULTILINGUAL, FRENCH = (
 SMALL = {**BASE, "embedding_size": 10}
 UNTIED = {"tie_word_embeddings": False}
 LABELS = {"id2label": TAGGER["id2label"]}
+ONE = {"id2label": {"0": "LABEL_0"}}
 TEXTS = ["A dogs is running.", "the film is not very good", "bad film, cats", "", "\u00e9 run & a"]
 LARGE = {"hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 12,
          "num_attention_heads": 4}  # fmt: skip
@@ -51,6 +52,12 @@ PAIRS = [
     *((f"{a} {b}", "A dogs is running: the film, cats & a good dog.") for a in ("the", "a")
       for b in ("dog", "cat", "film")),
 ]  # fmt: skip
+SCORED = [
+    *PAIRS,
+    ("the good dog and the bad cat " * 6, "A dog is running, good dog. " * 9),
+    ("good film " * 40, "the cat"),
+    ("a", "a very good film and a very bad film, " * 12),
+]
 CASES = {
     "labels": {"class": "BertForSequenceClassification", "config": BASE},
     "relu": {"class": "BertForSequenceClassification", "config": {**BASE, "hidden_act": "relu"}},
@@ -118,8 +125,21 @@ CASES = {
     "french masked": {"class": "CamembertForMaskedLM", "config": FRENCH},
     "french": {"class": "CamembertForSequenceClassification", "config": FRENCH},
     "french tokens": {"class": "CamembertForTokenClassification", "config": {**FRENCH, **LABELS}},
+    **{
+        f"{name} score": {"class": f"{kind}ForSequenceClassification", "config": {**config, **ONE}}
+        for name, kind, config in (
+            ("base", "Bert", BASE),
+            ("distilled", "DistilBert", DISTILLED),
+            ("robust", "Roberta", ROBUST),
+            ("small", "Electra", SMALL),
+            ("multilingual", "XLMRoberta", MULTILINGUAL),
+            ("french", "Camembert", FRENCH),
+        )
+    },
     "robust body": {"class": "RobertaModel", "config": ROBUST},
 }
+
+SCORES = [name for name in CASES if name.endswith(" score")]
 
 
 def texts_of(family):
@@ -146,6 +166,7 @@ def folder():
         },
     }
     (place / "pairs.json").write_text(json.dumps(PAIRS))
+    (place / "scored.json").write_text(json.dumps(SCORED))
     for family in unigram_folders.FAMILIES:
         charsmap = base64.b64encode(unigram_folders.charsmap()).decode()
         pieces = unigram_folders.scored(family)
@@ -192,13 +213,16 @@ def test_states_and_logits(name):
         every = ... if logits.ndim == 2 else real & (logits > -1e8).any(axis=-1)
         assert np.any(logits[every])
         np.testing.assert_allclose(logits[every], expected["logits"][every], rtol=0, atol=1e-5)
-        if not CASES[name]["class"].endswith("Classification"):
+        if not CASES[name]["class"].endswith("Classification") or name in SCORES:
             return
         labels = tuple(CASES[name]["config"]["id2label"].values())
         assert model.config.head.labels == labels
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if CASES[n]["class"].endswith("Classification")])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in CASES if CASES[n]["class"].endswith("Classification") and n not in SCORES],
+)
 def test_answers_of_pipelines(name):
     """Texts have the same labels in the same order, and words the label of their first token."""
     path, _ = case_of(name)
@@ -221,6 +245,18 @@ def test_answers_of_pipelines(name):
         assert list(ours.labels) == [first[start]["label"] for start in starts]
         scores = [first[start]["score"] for start in starts]
         np.testing.assert_allclose(ours.probabilities.max(axis=-1), scores, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_scores_of_pairs(name):
+    """A reranker has the logit of each pair, also of pairs that are truncated."""
+    path, _ = case_of(name)
+    theirs = json.loads((path.parent / f"{name}.json").read_text())
+    results = from_pretrained(path).answer(SCORED)
+    assert any(result.truncated for result in results[len(PAIRS) :])
+    logits = [logit for _, logit in theirs]
+    assert np.ptp(logits) > 1e-3
+    np.testing.assert_allclose([one.logit for one in results], logits, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if "QuestionAnswering" in CASES[n]["class"]])
