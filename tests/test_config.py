@@ -414,6 +414,8 @@ DECLARED_AGAIN = {
     **dict.fromkeys(["image_width", "embedding_scale", "kernel_size"], "NeuralGPU"),
     # A subclass has another default or other choices.
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
+    # Pairs with and without an answer in them; languages of generated data and of requests.
+    **dict.fromkeys(["pair_layout", "source_language", "target_language"], "other choices"),
     "seed": "one of a training, one of outputs that are drawn",
     # Two formats have the option, whose declaration is one function of `export/options.py`.
     **dict.fromkeys(

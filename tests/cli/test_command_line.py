@@ -222,6 +222,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
         models = (model,)
         tokenizers = types.SimpleNamespace(languages=None)
         searches = []
+        _wording_tokens = staticmethod(lambda: None)
 
         def __init__(self):
             pass
