@@ -232,7 +232,7 @@ def test_a_beam_and_its_penalty_reach_the_search(monkeypatch, tmp_path):
             other.search = search
             return other
 
-        def graph(self, search, n_best):
+        def graph(self, search, n_best, details):
             def translate(sentences, *values):
                 assert values == tuple(search.values([0]))
                 self.searches.append((search, n_best))
