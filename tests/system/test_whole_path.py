@@ -128,6 +128,7 @@ def test_the_python_of_a_page_that_needs_a_model_runs(folder, page, monkeypatch)
             "keras_transformer.tasks.translation.pipeline",
             "keras_transformer/tasks/translation/pipeline.py",
         ),
+        ("keras_transformer.documents.documents", "keras_transformer/documents/documents.py"),
         ("keras_transformer.export", "export/ctranslate2/translator.py"),
     ],
 )
