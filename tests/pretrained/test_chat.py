@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import tensorflow as tf
+from documents import ROOT, unrun_examples
 from llama_folders import BEGIN, END, PIECES, write_folder
 
 from keras_transformer.decoding import Beam, Greedy, Sample
@@ -56,6 +57,15 @@ def uncached(chat, messages, search):
     text.forget()
     ids = list(text.generate(chat.ids(messages), search))
     return ids[:-1] if ids[-1] == PIECES.index(END) else ids
+
+
+def test_the_example_runs(run, tmp_path, monkeypatch, capsys):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "smollm2").symlink_to(run)
+    monkeypatch.chdir(tmp_path)
+    ((_, code),) = unrun_examples(ROOT / "keras_transformer/tasks/language_modelling/chat.py")
+    exec(compile(code, "Chat", "exec"), {"Chat": Chat})
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", SEARCHES)
