@@ -24,7 +24,9 @@ def listening_socket(options: ServerOptions) -> socket.socket:
     host, port = options.host, options.port
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # Only for a socket of this protocol does asyncio switch off Nagle's algorithm, which delays
+        # the second packet of each response by 40 ms.
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
     except OSError as error:

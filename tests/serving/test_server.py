@@ -1,5 +1,6 @@
 """The server around a model: batches, limits, deadlines, health, metrics, and a graceful stop."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import json
@@ -9,8 +10,10 @@ import time
 import pytest
 from servers import NAMED, Shouting, serving
 
+from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.protocol import Protocol
 from keras_transformer.serving.protocols import PROTOCOLS
+from keras_transformer.serving.server import listening_socket
 
 
 @pytest.fixture(scope="module")
@@ -334,6 +337,16 @@ def test_another_protocol_is_a_class_and_an_entry(model):
         words = "a text must not have a 7."
         assert served.ask("POST", "/length", b"17") == (400, {"wrong": words})
         assert translate(served, "a")[0] == 200
+
+
+def test_responses_are_not_delayed_by_nagles_algorithm():
+    with contextlib.closing(listening_socket(ServerOptions(port=0))) as bound:
+        bound.listen()
+        client = socket.create_connection(bound.getsockname())
+        accepted, _ = bound.accept()
+        with client, accepted:
+            asyncio.base_events._set_nodelay(accepted)
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_an_address_in_use_is_an_error_of_one_line(served, model):
