@@ -100,7 +100,7 @@ def _endpoint(protocol, path, handler):
 
 
 class Health(Protocol):
-    """Whether the server lives and is ready, and its metrics. Health needs no key."""
+    """Answers whether the server lives and is ready, and its metrics. Health needs no key."""
 
     key_in_body = True
 

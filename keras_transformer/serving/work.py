@@ -1,4 +1,4 @@
-"""What a request wants from the model: settings, and what is done with each input."""
+"""Work that a request wants from the model: settings, and a function of its inputs."""
 
 import dataclasses
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What is done with an input. Inputs of equal works are answered in one batch.
+    """Work on an input. Inputs of equal works are answered in one batch.
 
     Args:
         languages: Codes of the source and the target language; `None` for the model's own.

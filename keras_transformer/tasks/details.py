@@ -17,7 +17,7 @@ SPECS = {
 
 
 class Details(typing.NamedTuple):
-    """What a graph of a search takes and returns besides texts.
+    """Inputs and outputs of the graph of a search besides texts.
 
     Attributes:
         constraints: Names of the fields of `Constraints` that are inputs of the graph.

@@ -288,7 +288,7 @@ class Generator(TextAnswering, TextPipeline):
 
     @property
     def details(self) -> Details:
-        """What the graphs of searches take and return besides texts."""
+        """Inputs and outputs of the graphs of searches besides texts."""
         return PLAIN
 
     def _constraints(self, inputs, numbers):

@@ -175,7 +175,7 @@ class WordingTokens:
 
     @functools.cached_property
     def word_starts(self) -> np.ndarray | None:
-        """Which tokens begin a word or are no part of one, boolean `[V]`; `None`: not known."""
+        """Tokens that begin a word or are part of none, boolean `[V]`; `None`: unknown."""
         begins = self._tokenizer.begins_words()
         if begins is None:
             return None

@@ -170,7 +170,7 @@ def _outputs(results, task):
 
 
 def _response(answer: dict[str, Any], outputs: dict[str, Any], in_binary: Any) -> Response:
-    """Returns a response with outputs in JSON, and behind it those that are binary."""
+    """Returns a response with outputs in JSON, followed by those that are binary."""
     listed, binary = [], b""
     for name, (kind, values) in outputs.items():
         shape = list(np.shape(values))
