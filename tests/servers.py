@@ -5,6 +5,7 @@ import dataclasses
 import http.client
 import json
 import threading
+import time
 
 import pytest
 
@@ -16,9 +17,10 @@ from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.server import GracefulServer, configured, listening_socket
 from keras_transformer.serving.service import Service
 from keras_transformer.tasks.answering import TextAnswering
-from keras_transformer.tasks.results import Translation
+from keras_transformer.tasks.results import Generated, Translation
 
 QUICK = {"port": 0, "batch_wait": 1.0, "read_timeout": 5.0, "timeout": 20.0}
+LONG = 1000  # tokens of a text of `Endless`
 
 
 class Shouting(TextAnswering):
@@ -45,6 +47,72 @@ class Shouting(TextAnswering):
         if any("8" in text for text in inputs):
             raise RuntimeError("a secret of the server")
         return [Translation(text.upper(), -0.5, False, complete=True) for text in inputs]
+
+
+class Whole(TextAnswering):
+    """A model that returns texts after its search."""
+
+    task = "language_modelling"
+
+    def with_search(self, search):
+        return self
+
+    def answer_batch(self, inputs):
+        return [Generated(f"{text} b", -0.5, False, complete=True) for text in inputs]
+
+
+class Endless(Whole):
+    """A model whose texts take a second, and fail after "fail".
+
+    Attributes:
+        begun, closed: Numbers of texts.
+        opened: Event without which no token is generated.
+    """
+
+    def __init__(self):
+        self.begun = self.closed = 0
+        self.template, self.opened = None, threading.Event()
+        self.opened.set()
+
+    def streamer(self, count, template=None):
+        return self
+
+    def prompt(self, text):
+        return text
+
+    def tokens_of(self, prompt):
+        return 1
+
+    def begin(self, prompt, search, number=0):
+        self.begun += 1
+        return EndlessText(self, prompt)
+
+
+class EndlessText:
+    """A text of `Endless`."""
+
+    tokens, complete = 0, False
+
+    def __init__(self, model, prompt):
+        self.model, self.prompt, self.is_closed = model, prompt, False
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        assert not self.is_closed
+        if self.tokens == LONG:
+            raise StopIteration
+        self.model.opened.wait(10)
+        if self.tokens and self.prompt == "fail":
+            raise RuntimeError("a secret of the server")
+        self.tokens += 1
+        time.sleep(0.001)
+        return "x"
+
+    def close(self):
+        self.is_closed = True
+        self.model.closed += 1
 
 
 @dataclasses.dataclass
@@ -86,10 +154,10 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(model, key=None, name="model", protocols=None, **options):
+def serving(model, key=None, name="model", protocols=None, template=None, **options):
     """A context with the `Served` of a model, which ends gracefully."""
     chosen, log, reports = ServerOptions(**{**QUICK, **options}), [], []
-    service = Service(model, chosen, name, key, reports.append)
+    service = Service(model, chosen, name, key, reports.append, template)
     bound, started = listening_socket(chosen), threading.Event()
     more = {} if protocols is None else {"protocols": protocols}
     app = make_app(service, log.append, **more)

@@ -55,7 +55,8 @@ def _serve(model, api_key_file, **options) -> None:
         from keras_transformer.serving.service import Service
     except ModuleNotFoundError as error:
         raise ValueError(f"serve needs {error.name}: {install_hint('serve')}") from error
-    from keras_transformer.opening.forms import open
+    from keras_transformer.opening.forms import RunForm, form_of, open
+    from keras_transformer.tasks.run import Run
 
     chosen = ServerOptions(**values_of(DECLARED, options))
     key, log = _key(api_key_file), None if chosen.quiet else _write
@@ -63,7 +64,8 @@ def _serve(model, api_key_file, **options) -> None:
     try:
         path = model.resolve()
         name = chosen.name or (path.name if path.is_dir() else path.stem)
-        service = Service(open(model), chosen, name, key, _report)
+        template = Run(path).read_chat() if form_of(path) is RunForm else None
+        service = Service(open(model), chosen, name, key, _report, template)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
     service.warm_up()

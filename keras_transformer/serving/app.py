@@ -70,6 +70,8 @@ async def _lifespan(service):
         service.is_ready = False
         running.cancel()
         service.queue.close()
+        if service.streams is not None:
+            service.streams.close()
 
 
 async def _refuse(request, error):

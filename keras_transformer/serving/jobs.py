@@ -11,7 +11,8 @@ from typing import Any
 
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.options import ServerOptions
-from keras_transformer.serving.refusal import BUSY, EXPIRED, FAILED, STOPPING, Refusal
+from keras_transformer.serving.refusal import BUSY, FAILED, STOPPING, Refusal
+from keras_transformer.serving.waiting import result_in_time
 from keras_transformer.serving.work import Work
 
 VARIANTS = 64  # models with other languages or another search that are kept
@@ -85,7 +86,7 @@ class JobQueue:
 
     async def run(self) -> None:
         """Answers inputs until it is cancelled."""
-        self._loop = loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         while True:
             await self._arrived.wait()
             await self._wait_for_others()
@@ -95,7 +96,7 @@ class JobQueue:
                 continue
             self._metrics.batch_size.observe(len(batch))
             with self._metrics.model_seconds.time():
-                results = await loop.run_in_executor(self._thread, self._answer, batch)
+                results = await self.in_thread(self._answer, batch)
             for (job, number), result in zip(batch, results, strict=True):
                 job.put(number, result)
 
@@ -141,20 +142,15 @@ class JobQueue:
         self._arrived.set()
         if len(self._waiting) >= self._options.batch_size:
             self._hurry.set()
-        gone = asyncio.ensure_future(leaving())
-        try:
-            waits = {job.future, gone}
-            await asyncio.wait(
-                waits, timeout=self._options.timeout, return_when=asyncio.FIRST_COMPLETED
-            )
-            if job.future.done():
-                return job.future.result()
-            if gone.done():
-                raise ConnectionResetError("the client has left")
-            raise Refusal(504, EXPIRED.format(self._options.timeout))
-        finally:
-            gone.cancel()
-            job.future.cancel()  # its inputs leave the queue
+        # At the end, also an early one, its inputs leave the queue.
+        return await result_in_time(job.future, leaving, self._options.timeout)
+
+    def in_thread(self, function: Callable, *arguments: Any) -> asyncio.Future:
+        """Returns the future of a function that is called in the thread of the model.
+
+        Functions and batches are called in the order in which they come.
+        """
+        return asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def _drop_finished(self, more):
         """Drops inputs whose client has left or whose time is over, if `more` do not fit."""
@@ -182,12 +178,12 @@ class JobQueue:
             return work.answer(self._variant(work), inputs, numbers, self._options.batch_size)
         except Exception as error:
             if len(batch) == 1:
-                return [self._refusal(error)]
+                return [self.refusal(error)]
         middle = len(batch) // 2
         return [*self._answer(batch[:middle]), *self._answer(batch[middle:])]
 
-    def _refusal(self, error):
-        """Returns the `Refusal` for an exception of the model."""
+    def refusal(self, error: BaseException) -> Refusal:
+        """Returns the `Refusal` for an exception of the model, and reports an unexpected one."""
         if isinstance(error, Refusal):
             return error
         if isinstance(error, ValueError | TypeError) or _is_invalid_argument(error):

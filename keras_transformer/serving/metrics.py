@@ -18,6 +18,8 @@ class Metrics:
         batch_size: Histogram of the inputs of a batch.
         model_seconds: Histogram of the time of a batch in the model.
         waiting: Gauge of the inputs that wait.
+        streams: Gauge of the texts that are generated token by token.
+        tokens: Counter of their tokens.
     """
 
     def __init__(self):
@@ -39,6 +41,10 @@ class Metrics:
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
         self.waiting = Gauge(f"{prefix}waiting_inputs", "Inputs that wait", registry=registry)
+        self.streams = Gauge(
+            f"{prefix}streams", "Texts that are generated token by token", registry=registry
+        )
+        self.tokens = Counter(f"{prefix}streamed_tokens", "Tokens of streams", registry=registry)
 
     def text(self) -> bytes:
         """Returns all metrics in the text format."""

@@ -90,6 +90,14 @@ class ServerOptions(CheckedSettings):
         metavar="N",
         group=LIMITS,
     )
+    max_streams: int = setting(
+        8,
+        "Maximum number of texts to generate token by token at a time, as in chats; others wait. "
+        "The keys and values of as many texts are kept in memory.",
+        least=1,
+        metavar="N",
+        group=BATCHES,
+    )
     max_connections: int = setting(
         2048,
         "Maximum number of open connections; further ones are refused with status 503.",

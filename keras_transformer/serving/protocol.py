@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.service import Service
+from keras_transformer.serving.waiting import result_in_time
 from keras_transformer.serving.work import Work
 
 
@@ -59,6 +60,15 @@ class Call:
         self.count = len(inputs)
         self.service.metrics.inputs.inc(len(inputs))
         return await self.service.queue.answer(work, inputs, self._gone)
+
+    async def in_time(self, result: Awaitable) -> Any:
+        """Returns a result that is complete, or begins, in the time of a request.
+
+        Raises:
+            Refusal: If the time is over; the result is then cancelled.
+            ConnectionResetError: If the client has left; likewise.
+        """
+        return await result_in_time(result, self._gone, self.service.options.timeout)
 
     async def _gone(self):
         """Returns when the client has left."""

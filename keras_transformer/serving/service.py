@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from keras_transformer.decoding import Greedy
 from keras_transformer.serving.bodies import Bodies
 from keras_transformer.serving.jobs import JobQueue
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.refusal import Refusal
+from keras_transformer.serving.streams import Streams
 from keras_transformer.serving.work import Work
 
 
@@ -24,9 +26,11 @@ class Service:
         name: Name of the model in requests.
         key: Key that requests must have. `None`: they need none.
         report: Function that is called with an unexpected exception.
+        template: The `ChatTemplate` of the model. `None`: it has no conversations.
 
     Attributes:
         is_ready: Whether requests are answered.
+        streams: The `Streams`. `None`: the model returns no tokens before its search has ended.
 
     Raises:
         ValueError: If the model answers a series as a whole, or an option has no effect on it.
@@ -39,6 +43,7 @@ class Service:
         name: str,
         key: str | None = None,
         report: Callable[[BaseException], object] = lambda error: None,
+        template: Any = None,
     ):
         self.codec: Any = None if model.generates else model.codec
         if self.codec is not None and self.codec.simulates:
@@ -52,6 +57,17 @@ class Service:
         self.metrics = Metrics()
         self.bodies = Bodies(options.body_limit(self.reads_files), options.read_timeout)
         self.queue = JobQueue(model, options, self.metrics, report)
+        self.streams = self._new_streams(template)
+
+    def _new_streams(self, template):
+        if not self.model.generates:
+            return None
+        most, waiting = self.options.max_streams, self.options.max_queue
+        try:
+            streamer = self.model.streamer(most, template)
+        except ValueError:
+            return None
+        return Streams(streamer, most, waiting, self.queue, self.metrics)
 
     @property
     def task(self) -> str:
@@ -67,9 +83,14 @@ class Service:
         """Answers an input, so that the first request need not wait for a graph."""
         if self.reads_files:
             return
+        # A language model may continue a text for minutes.
+        search = None if self.streams is None else Greedy(max_length=2)
         # A model may take another form of inputs, or let each request choose a language.
         with contextlib.suppress(ValueError, TypeError, Refusal):
-            Work().answer(self.model, [self.input_of("1")], [0], 1)
+            work = Work(search=search)
+            work.answer(work.model(self.model), [self.input_of("1")], [0], 1)
+        if self.streams is not None:
+            self.streams.warm_up()
 
     def input_of(self, value: Any) -> Any:
         """Returns the input that a value of a request is.

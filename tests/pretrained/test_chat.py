@@ -138,7 +138,9 @@ def test_a_character_of_several_tokens_arrives_at_once(shared, monkeypatch):
     chat = new_chat(shared, Greedy(9))
     ids = chat._tokenizer.tokenize(["a☃é"]).to_list()[0]
     assert len(ids) == 6
-    monkeypatch.setattr(chat._text, "generate", lambda *arguments: iter([*ids, *ids[:3]]))
+    monkeypatch.setattr(
+        chat._text, "generate", lambda *arguments: (one for one in [*ids, *ids[:3]])
+    )
     assert list(chat.stream("b")) == ["a", "☃", "é", "a", "\ufffd"]
     assert chat.messages[-1]["content"] == "a☃éa\ufffd"
     assert not chat.complete

@@ -9,7 +9,9 @@ import subprocess
 
 import pipelines
 import pytest
-from servers import NAMED, Shouting, serving
+from servers import NAMED, Endless, Shouting, serving
+
+from keras_transformer.text.chat_template import ChatTemplate
 
 PYTHON = os.environ.get("KERAS_TRANSFORMER_CLIENTS")
 pytestmark = [
@@ -53,11 +55,30 @@ COMPLETIONS = (
 how = {"model": "model", "prompt": "a cat runs", "max_tokens": 4}
 whole = client.completions.create(**how).choices[0].text
 parts = [one.choices[0].text for one in client.completions.create(**how, stream=True)]
+how = {"model": "model", "messages": [{"role": "user", "content": "a"}], "max_tokens": 4}
+answer = client.chat.completions.create(**how)
+usage = {"include_usage": True}
+*events, last = client.chat.completions.create(**how, stream=True, stream_options=usage)
+deltas = [event.choices[0].delta.content or "" for event in events]
+assert events[-1].choices[0].finish_reason == answer.choices[0].finish_reason
+assert last.usage == answer.usage and answer.usage.total_tokens > 1
 try:
-    client.chat.completions.create(model="model", messages=[{"role": "user", "content": "a"}])
+    client.chat.completions.create(**how, extra_body={"best": 1})
 except openai.BadRequestError as error:
     refused = error.body["message"]
-print(json.dumps([whole, "".join(parts), refused]))
+print(json.dumps([whole, "".join(parts), answer.choices[0].message.content, deltas, refused]))
+"""
+)
+FAILING = (
+    OPENAI
+    + """
+parts = []
+try:
+    for event in client.completions.create(model="model", prompt="fail", stream=True):
+        parts.append(event.choices[0].text)
+except openai.APIError as error:
+    parts.append(error.message)
+print(json.dumps(parts))
 """
 )
 
@@ -83,6 +104,13 @@ def test_the_client_of_openai_gets_vectors_and_completions():
         vectors = output(EMBEDDINGS, served)
     for vector, text in zip(vectors, ["a cat runs", "the big dog"], strict=True):
         assert vector == pytest.approx(embedder.answer(text).values.tolist(), abs=1e-6)
-    with serving(generator) as served:
-        whole, streamed, refused = output(COMPLETIONS, served)
-    assert whole == streamed and "no chat template" in refused
+    template = ChatTemplate("{{ messages[0].content }} ")
+    with serving(generator, template=template) as served:
+        whole, streamed, answer, deltas, refused = output(COMPLETIONS, served)
+    assert whole == streamed and answer == "".join(deltas) and len(deltas) > 2
+    assert "supplied: best" in refused
+    with serving(Endless()) as served:
+        assert output(FAILING, served) == [
+            "x",
+            "the model failed; the log of the server has the reason.",
+        ]

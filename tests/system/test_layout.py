@@ -53,7 +53,12 @@ WRAPPERS = {
         "keras_transformer/serving/protocols/kserve_v1.py",
         "keras_transformer/serving/protocols/kserve_v2.py",
         "keras_transformer/serving/protocols/libretranslate.py",
-        "keras_transformer/serving/protocols/openai.py",
+        "keras_transformer/serving/protocols/openai/chat.py",
+        "keras_transformer/serving/protocols/openai/completions.py",
+        "keras_transformer/serving/protocols/openai/embeddings.py",
+        "keras_transformer/serving/protocols/openai/events.py",
+        "keras_transformer/serving/protocols/openai/generation.py",
+        "keras_transformer/serving/protocols/openai/transcriptions.py",
     },
     "uvicorn": {
         "keras_transformer/serving/connections.py",

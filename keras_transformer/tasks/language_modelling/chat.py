@@ -1,18 +1,18 @@
 """`Chat`: a conversation with an instruct model, whose answers arrive while they are generated."""
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.decoding.search import check_search
+from keras_transformer.tasks.language_modelling.continuation import Continuation
 from keras_transformer.tasks.language_modelling.continued import Continued
 from keras_transformer.tasks.language_modelling.pipeline import TextGenerator
+from keras_transformer.tasks.language_modelling.prompts import Prompt, conversation_ids
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.chat_template import ChatTemplate
 
-UNFINISHED = "\ufffd"  # stands for bytes that are no character, perhaps not yet
 SHARE = 4  # of the context, one such part is kept free for an answer
 
 
@@ -74,7 +74,7 @@ class Chat:
         self._tokenizer, self._length = generator.target_tokenizer, generator.max_length
         self._hides_start = generator.hides_start
         self._text = Continued(generator.model, self._length)
-        self._silent = {*template.special.values()}
+        self._silent = frozenset(template.special.values())
         self.messages: list[dict[str, str]] = []
         if system is not None:
             self.messages.append({"role": "system", "content": system})
@@ -121,15 +121,7 @@ class Chat:
         Args:
             messages: See `ChatTemplate.render`.
         """
-        parts = self._template.parts(messages)
-        texts = [part for part in parts if isinstance(part, str)]
-        tokens = iter(self._tokenizer.tokenize(tf.constant(texts, tf.string)).to_list())
-        ids: list[int] = []
-        for part in parts:
-            ids += next(tokens) if isinstance(part, str) else [part]
-        if not self._hides_start and ids[:1] == [self._tokenizer.bos_id]:
-            return ids[1:]  # the model begins every text with it
-        return ids
+        return conversation_ids(self._template, messages, self._tokenizer, self._hides_start)
 
     def _prompt(self, messages):
         """Returns the ids of a prompt, and counts the oldest messages that have no place in it."""
@@ -149,30 +141,13 @@ class Chat:
                 )
             self.dropped += 2  # a message and its answer
 
-    def _stream(self, messages, prompt):
-        self.complete, ids, answer = False, [], ""
-        self.messages = [*messages, {"role": "assistant", "content": answer}]
-        for token in self._text.generate(prompt, self.search):
-            if token == self._tokenizer.eos_id:
-                self.complete = True
-                break
-            if token in self._silent:
-                continue
-            ids.append(token)
-            text = self._decode(ids)
-            piece = text.rstrip(UNFINISHED)[len(answer) :]
-            if piece and text.startswith(answer):
-                answer += piece
-                self.messages[-1]["content"] = answer
-                yield piece
-        rest = self._decode(ids)[len(answer) :]
-        if rest:
-            self.messages[-1]["content"] = answer + rest
-            yield rest
-
-    def _decode(self, ids):
-        """Returns the text of tokens."""
-        if not ids:
-            return ""
-        texts: Any = self._tokenizer.decode(tf.constant([ids], tf.int32))
-        return texts[0].numpy().decode()
+    def _stream(self, messages, ids):
+        self.complete = False
+        self.messages = [*messages, {"role": "assistant", "content": ""}]
+        prompt = Prompt(ids, silent=self._silent)
+        answer = Continuation(self._text, prompt, self.search, self._tokenizer)
+        with contextlib.closing(answer):
+            for part in filter(None, answer):
+                self.messages[-1]["content"] += part
+                yield part
+        self.complete = answer.complete

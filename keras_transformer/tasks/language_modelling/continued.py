@@ -1,7 +1,8 @@
 """`Continued`: a text that grows by given tokens and by those of a search, with its cache kept."""
 
+import copy
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -62,35 +63,53 @@ class Continued:
         """Drops all tokens and their heads."""
         self._kept = [], self._model.decoder.empty_cache(1, 0)
 
-    def generate(self, prompt: Sequence[int], search: Greedy | Sample) -> Iterator[int]:
+    def another(self) -> "Continued":
+        """Returns a text without tokens, which shares the model and the graphs with this one."""
+        other = copy.copy(self)
+        other.forget()
+        return other
+
+    def shared(self, prompt: Sequence[int]) -> int:
+        """Returns the number of tokens of a prompt that need not be read again.
+
+        Args:
+            prompt: See `generate`.
+        """
+        return self._common([self._predictor.vocabulary.bos_id, *prompt])
+
+    def generate(
+        self, prompt: Sequence[int], search: Greedy | Sample, number: int = 0
+    ) -> Generator[int, None, None]:
         """Yields the tokens that continue a prompt, the end token included if there is one.
 
         The heads of the prompt and of all tokens yielded before the last one are kept, also if the
         iteration is not finished.
 
         Args:
-            prompt: Token ids without the one that begins a text; at least one.
+            prompt: Token ids without the one that begins a text.
             search: A `Greedy` or a `Sample`.
+            number: For a `Sample`, an integer of 32 bits on which the tokens depend, as on the
+                index of a text in a list.
 
         Raises:
             TypeError: If the search is another one.
-            ValueError: If the prompt is empty or leaves no position for a token.
+            ValueError: If the prompt leaves no position for a token.
         """
         check_search(search, Greedy, Sample)
-        if not 0 < len(prompt) < self._length:
+        if len(prompt) >= self._length:
             raise ValueError(
-                f"`prompt` must have from 1 to {self._length - 1} tokens. "
+                f"`prompt` must have at most {self._length - 1} tokens. "
                 f"Received: {len(prompt)} tokens."
             )
-        return self._generate(list(prompt), search)
+        return self._generate(list(prompt), search, number)
 
-    def _generate(self, prompt, search):
+    def _generate(self, prompt, search, number):
         vocabulary, inputs = self._predictor.vocabulary, [self._predictor.vocabulary.bos_id]
         inputs += prompt
         self._keep(inputs)
         begun = len(inputs) - 1  # positions that have been read; the last token goes into a step
         limit = min(search.limit(None, self._length) + len(prompt), self._length)
-        values = [tf.convert_to_tensor(value) for value in search.values([0])]
+        values = [tf.convert_to_tensor(value) for value in search.values([number])]
         step, state = self._steps(search.kind), self._beginning(prompt, search.kind)
         used = 0  # positions of the recent part of the cache
         try:
@@ -114,14 +133,18 @@ class Continued:
 
     def _keep(self, inputs):
         """Keeps the heads of all inputs but the last one, and no others."""
-        ids, heads = self._kept
-        pairs = enumerate(zip(ids, inputs[:-1], strict=False))
-        common = min(len(ids), len(inputs) - 1)
-        common = next((place for place, (old, new) in pairs if old != new), common)
+        common, (_, heads) = self._common(inputs), self._kept
         heads = tuple(tuple(part[:, :, :common] for part in of_block) for of_block in heads)
         if common < len(inputs) - 1:
             heads = self._read(tf.constant([inputs[common:-1]], tf.int32), heads)
         self._kept = inputs[:-1], heads
+
+    def _common(self, inputs):
+        """Returns the number of the first inputs, without the last one, that have been read."""
+        ids, _ = self._kept
+        pairs = enumerate(zip(ids, inputs[:-1], strict=False))
+        common = min(len(ids), len(inputs) - 1)
+        return next((place for place, (old, new) in pairs if old != new), common)
 
     def _beginning(self, prompt, search):
         """Returns the state of a search after a prompt whose last token has not been read."""
@@ -135,7 +158,7 @@ class Continued:
         state = loop.beginning(1, None, begun)
         return state._replace(
             index=tf.constant(len(prompt)),
-            last=tf.constant([prompt[-1]], tf.int32),
+            last=tf.constant([[vocabulary.bos_id, *prompt][-1]], tf.int32),
             tokens=tf.constant([[*prompt, *padding]], tf.int32),
         )
 

@@ -97,6 +97,11 @@ class TextGenerator(Generator):
             for count, text in zip(counts, decoded, strict=True)
         ]
 
+    def streamer(self, count: int, template: Any = None) -> Any:  # noqa: D102
+        from keras_transformer.tasks.language_modelling.streamer import Streamer
+
+        return Streamer(self, count, template)
+
     @property
     def hides_start(self) -> bool:
         """True if no token begins a text for the model, or for one of several."""
