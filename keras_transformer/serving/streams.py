@@ -3,7 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from keras_transformer.decoding import Greedy, Sample
@@ -68,7 +68,9 @@ class Streams:
             raise Refusal(400, str(error)) from None
 
     @contextlib.asynccontextmanager
-    async def text(self, prompt: Any, search: Any, number: int = 0) -> AsyncIterator["Stream"]:
+    async def text(
+        self, prompt: Any, search: Any, number: int = 0
+    ) -> AsyncGenerator["Stream", None]:
         """A context with the `Stream` after a prompt, whose model is free again at its end.
 
         Args:

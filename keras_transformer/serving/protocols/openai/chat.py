@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from keras_transformer.serving.bodies import value_of
 from keras_transformer.serving.protocols.openai.generation import (
     USED,
-    Generation,
-    Text,
+    LanguageModelRequests,
+    StreamedText,
     usage_event,
     with_usage,
 )
@@ -22,7 +22,7 @@ LIMITS = ("max_completion_tokens", "max_tokens")
 ROLES = {role: role for role in ("system", "user", "assistant")} | {"developer": "system"}
 
 
-class ChatCompletions(Generation):
+class ChatCompletions(LanguageModelRequests):
     """`/v1/chat/completions`, also as a stream."""
 
     def routes(self):  # noqa: D102
@@ -41,7 +41,7 @@ class ChatCompletions(Generation):
         usage, search = with_usage(body), self.search_of(body, _limit(body))
         stops, prompt = stops_of(body), await streams.conversation(messages)
         call.count = 1
-        text = Text(streams, prompt, search, stops)
+        text = StreamedText(streams, prompt, search, stops)
         if usage is not None:
             return await self.events(call, self._events(text, usage))
         content = await call.in_time(text.whole())
@@ -52,7 +52,9 @@ class ChatCompletions(Generation):
             {**answer, "choices": [choice], **usage_of([text.read], [text.written])}
         )
 
-    async def _events(self, text: Text, usage: bool) -> AsyncGenerator[dict[str, Any], None]:
+    async def _events(
+        self, text: StreamedText, usage: bool
+    ) -> AsyncGenerator[dict[str, Any], None]:
         answer = self.answer("chat.completion.chunk", "chatcmpl")
         answer |= {"usage": None} if usage else {}
 

@@ -9,8 +9,8 @@ from starlette.responses import JSONResponse, Response
 from keras_transformer.serving.bodies import value_of
 from keras_transformer.serving.protocols.openai.generation import (
     USED,
-    Generation,
-    Text,
+    LanguageModelRequests,
+    StreamedText,
     usage_event,
     with_usage,
 )
@@ -24,7 +24,7 @@ MAX_TOKENS = 16  # OpenAI's default
 TOO_LONG = "the prompt is longer than the model's limit."
 
 
-class Completions(Generation):
+class Completions(LanguageModelRequests):
     """`/v1/completions`: a batch for whole texts, and token by token for a stream."""
 
     def routes(self):  # noqa: D102
@@ -65,12 +65,12 @@ class Completions(Generation):
     async def _texts(self, prompts, search, stops):
         streams = self.service.streams
         return [
-            Text(streams, await streams.prompt(prompt), search, stops, number)
+            StreamedText(streams, await streams.prompt(prompt), search, stops, number)
             for number, prompt in enumerate(prompts)
         ]
 
     async def _streamed(
-        self, echoed: list[str], texts: list[Text], usage: bool
+        self, echoed: list[str], texts: list[StreamedText], usage: bool
     ) -> AsyncGenerator[dict[str, Any], None]:
         answer = self.answer("text_completion", "cmpl")
         answer |= {"usage": None} if usage else {}
@@ -98,7 +98,7 @@ class Completions(Generation):
         read = await token_counts(model, prompts)
         if read is None:
             return None, None
-        both = await token_counts(model, [result.text for result in results])
+        both: Any = await token_counts(model, [result.text for result in results])
         # `encode` counts the end of a text, which a prompt does not have.
         ends = [bool(result.complete) for result in results]
         written = [

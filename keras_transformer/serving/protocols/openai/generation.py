@@ -20,7 +20,7 @@ SAMPLING = ("temperature", "top_p")
 USED = (*SAMPLING, "seed", "stop", "stream", "stream_options")
 
 
-class Generation(OpenAI):
+class LanguageModelRequests(OpenAI):
     """Base class of requests to a language model."""
 
     @classmethod
@@ -83,7 +83,7 @@ def with_usage(body: dict[str, Any]) -> bool | None:
     return value_of(options or {}, "include_usage", bool, False)
 
 
-class Text:
+class StreamedText:
     """A text while it is generated, until its end, its maximum length or a stop.
 
     Args:
@@ -128,7 +128,7 @@ class Text:
         return "".join([part async for part in self.parts()])
 
 
-def usage_event(answer: dict[str, Any], texts: list[Text]) -> dict[str, Any]:
+def usage_event(answer: dict[str, Any], texts: list[StreamedText]) -> dict[str, Any]:
     """Returns the event with the usage of a stream, which has no choices."""
     usage = usage_of([text.read for text in texts], [text.written for text in texts])
     return {**answer, "choices": [], **usage}
