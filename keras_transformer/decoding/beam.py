@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding.banks import Banks
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
+from keras_transformer.decoding.endings import Endings, EndingsWithTerms
 from keras_transformer.decoding.hypotheses import (
     NONE,
     BeamState,
@@ -20,7 +20,6 @@ from keras_transformer.decoding.hypotheses import (
     count_of,
     empty_rows,
     exists,
-    in_order,
     no_scores,
     ranked,
     write,
@@ -33,7 +32,6 @@ from keras_transformer.decoding.loop import (
     outputs_of,
     reads_prompts,
 )
-from keras_transformer.decoding.phrases import Terms
 from keras_transformer.decoding.predictor import Predictor, pick
 from keras_transformer.decoding.prompts import Beginning, prompts_of
 from keras_transformer.decoding.rules import Rules
@@ -298,7 +296,7 @@ class BeamStep:
             self.predictor.log_sum_exp,
             gains=not isinstance(rows.token_scores, tuple),
             among=not isinstance(rows.sums, tuple),
-            banks=self._banks(state),
+            banks=self._endings.banks(state, self._size(state)),
         )
         best = self._frozen(best, state)
         attention = _attended(state.attention, here, step.weights)
@@ -306,7 +304,7 @@ class BeamStep:
         if self.narrowing:
             kept = tf.range(self.beam.size) < self._size(state)  # [B, N]
             best = best._replace(scores=tf.where(kept, best.scores, NONE))
-        best = best if self.terms is None else in_order(best)
+        best = self._endings.in_order(best)
         state = self._go_on(state, rows, best, here)
         if self.by_score:
             state = self._collect_cut(state, best.ends)
@@ -318,17 +316,11 @@ class BeamStep:
         return (state._replace(done=tf.logical_or(state.done, self._over(state))),)
 
     @property
-    def terms(self) -> Terms | None:
-        """The `Terms` that outputs must contain, or `None`."""
-        return None if self.rules is None else self.rules.terms
-
-    def _banks(self, state):
-        """Returns the `Banks` of the hypotheses; `None` without terms."""
+    def _endings(self):
         rules = self.rules
         if rules is None or rules.terms is None:
-            return None
-        begun, size = rules.begun(state.index), self._size(state)
-        return Banks(rules.terms, state.runs.terms, begun, self.beam.size, size)
+            return Endings()
+        return EndingsWithTerms(rules.terms, rules.begun)
 
     def _may_end(self, state):
         return state.index + 1 >= self.shortest  # [B or 1, 1]
@@ -357,11 +349,7 @@ class BeamStep:
 
     def _collect_ended(self, state, rows, best, here):
         """Adds the hypotheses that end at this position and are good enough to `ended_rows`."""
-        if self.terms is None:
-            ends = among_the_best(best.ends, best.scores, self._size(state))  # [B, N]
-        else:
-            ends = among_the_best(best.ends, best.rivals, best.places)
-            ends = tf.where(self._presentable(ends, state), ends, NONE)
+        ends = self._endings.ends(best, state, self._size(state))  # [B, N]
         rows = rows._replace(
             tokens=tf.where(here, self.predictor.vocabulary.eos_id, rows.tokens),
             token_scores=write(rows.token_scores, here, best.end_gains),
@@ -397,9 +385,7 @@ class BeamStep:
         """Adds the best running hypotheses to `ended_rows`, unfinished, at the maximum length."""
         size = self.beam.size if self.used is None else self.used
         last = tf.logical_and(state.index + 1 >= self.limit, tf.logical_not(state.done))  # [B]
-        last = tf.expand_dims(last, 1)  # [B, 1]
-        if self.terms is not None:
-            last = last & self._presentable(state.scores, state)  # [B, N]
+        last = self._endings.returnable(tf.expand_dims(last, 1), state)  # [B, 1 or N]
         scores = tf.where(last, among_the_best(state.scores, ends, size), NONE)  # [B, N]
         ended_rows, ended_scores = best_of_both(
             (state.ended_rows, state.rows),
@@ -407,20 +393,6 @@ class BeamStep:
         )
         scores = tf.where(last, NONE, state.scores)
         return state._replace(ended_rows=ended_rows, ended_scores=ended_scores, scores=scores)
-
-    def _presentable(self, scores, state):
-        """Returns which hypotheses `[B, N]` may be returned if they end here.
-
-        These are the ones that contain all terms. If none does, nor any that has finished, they are
-        the ones with the largest part of them.
-        """
-        terms: Any = self.terms
-        progress = terms.progress(state.runs.terms)  # [B, N]
-        satisfied = terms.satisfied(state.runs.terms)
-        most = tf.reduce_max(tf.where(exists(scores), progress, -1), axis=1, keepdims=True)
-        good = exists(state.ended_scores[:, :1])  # [B, 1]
-        good |= tf.reduce_any(satisfied & exists(scores), axis=1, keepdims=True)
-        return tf.where(good, satisfied, tf.equal(progress, most))
 
     def _over(self, state):
         """Returns the mask of the sentences whose search is done, `[B]`."""
@@ -453,11 +425,7 @@ class BeamStep:
     def results(self, state) -> tuple[Rows, Tensor]:
         """Returns the best M hypotheses: `Rows` of `[B, M, L]`, and scores `[B, M]`."""
         cut = self._normalize(state.scores, tf.expand_dims(self.limit, 1))  # [B, N]
-        running = state.rows
-        if self.terms is not None:
-            cut = tf.where(self._presentable(cut, state), cut, NONE)
-            cut, order = tf.math.top_k(cut, self.beam.size)
-            running = pick(running, order)
+        running, cut = self._endings.cut(cut, state)
         rows = (state.ended_rows, running)
         merged = best_of_both if self.narrowing else ranked
         rows, scores = merged(rows, (state.ended_scores, cut))
