@@ -140,8 +140,9 @@ class Agreement:
             for rank, pair in enumerate(zip(*both, strict=True))
         ]
         sources, limits = [source for _, source, _ in rows], [what[-1] for what, *_ in rows]
+        kinds = [what[0] for what, *_ in rows]
         readings = [
-            self._scorer.read(sources, [pair[side].tokens for *_, pair in rows], limits)
+            self._scorer.read(sources, [pair[side].tokens for *_, pair in rows], limits, kinds)
             for side in (0, 1)
         ]
         return [

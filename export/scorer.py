@@ -5,8 +5,10 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.export.runtime import padded
 
 # Rounding of a float32, relative to the number.
@@ -33,8 +35,8 @@ class Reading:
     Args:
         score: Sum of the log-probabilities of its tokens.
         tokens: Number of its tokens.
-        gap: Largest difference between the log-probabilities of the most probable token and of the
-            given token at the same position.
+        gap: Largest difference between the logits of the token that greedy search chooses and of
+            the given token at the same position, after the repetition penalty.
         rounding: Maximum error of the log-probability of a token because of rounding.
     """
 
@@ -54,8 +56,12 @@ class Scorer:
     """
 
     def __init__(self, pipeline):
-        self._pipeline = pipeline
-        predictor = predictor_of(pipeline.searched)
+        self._pipeline, self._graphs, self._readings = pipeline, {}, {}
+
+    def _graph(self, penalty, of_beam):
+        """Returns the graph that reads outputs of a search with a repetition penalty."""
+        predictor = predictor_of(self._pipeline.searched)
+        repetition = None if penalty == 1 else Repetition(penalty, predictor.vocabulary)
 
         def read(source, target, lengths, limits):
             begin = tf.fill([tf.shape(target)[0], 1], predictor.vocabulary.bos_id)
@@ -63,8 +69,13 @@ class Scorer:
             logits = predictor.logits(source, shifted)  # [B, T, V]
             positions = tf.expand_dims(tf.range(tf.shape(target)[1]), 0)  # [1, T]
             last = tf.equal(positions, tf.expand_dims(limits - 1, 1))  # [B, T]
-            logits = predictor.vocabulary.with_forced(logits, tf.equal(positions, 0), last)
-            given = tf.gather(logits, target, batch_dims=2)  # [B, T]
+            ends = tf.equal(positions, 0), last
+            logits, choice, scored = (
+                predictor.vocabulary.with_forced(values, *ends)
+                for values in (logits, *_penalised(logits, target, repetition, of_beam))
+            )
+            given = tf.gather(scored, target, batch_dims=2)  # [B, T]
+            chosen = tf.gather(choice, target, batch_dims=2)  # [B, T]
             highest = tf.reduce_max(logits, axis=-1)  # [B, T]
             # Minimum over the tokens that are possible at the position; others are not computed.
             possible = tf.where(logits > NEVER / 2, logits, float("inf"))
@@ -73,7 +84,7 @@ class Scorer:
             here = tf.sequence_mask(lengths, tf.shape(target)[1])  # [B, T]
             columns = (
                 given - total,
-                highest - given,
+                tf.reduce_max(choice, axis=-1) - chosen,
                 # Even if all logits are small, the logarithm of their number is not.
                 tf.maximum(tf.maximum(highest, -lowest), tf.abs(total)),
             )
@@ -85,10 +96,9 @@ class Scorer:
             )
 
         signature = [IDS, IDS, LENGTHS, LENGTHS]
-        self._read = tf.function(read, input_signature=signature, autograph=False)
-        self._readings = {}
+        return tf.function(read, input_signature=signature, autograph=False)
 
-    def read(self, sources, targets, limits=None) -> list:
+    def read(self, sources, targets, limits=None, search=Greedy()) -> list:
         """Returns a `Reading` of each output.
 
         Args:
@@ -96,26 +106,32 @@ class Scorer:
             targets: List of tuples of token ids.
             limits: List of integers, the maximum length of each output, at which a forced end has a
                 probability of 1. `None`: the model's maximum length for all.
+            search: The search of all outputs, or of each, whose repetition penalty counts.
         """
         # Guessed tokens of a text can be more than the model has positions.
         longest = self._pipeline.model.config.max_length
         limits = [longest] * len(targets) if limits is None else limits
+        searches = search if isinstance(search, list) else [search] * len(targets)
         outputs = [
-            (tuple(source), tuple(target[:longest]), limit)
-            for source, target, limit in zip(sources, targets, limits, strict=True)
+            (tuple(source), tuple(target[:longest]), limit, _kind(one))
+            for source, target, limit, one in zip(sources, targets, limits, searches, strict=True)
         ]
         new = dict.fromkeys(output for output in outputs if output not in self._readings)
-        for batch in self._batches(sorted(new, key=lambda output: len(output[1]))):
+        for batch in self._batches(sorted(new, key=lambda output: (output[3], len(output[1])))):
             self._readings.update(zip(batch, self._read_batch(batch), strict=True))
         return [self._readings[output] for output in outputs]
 
     def _batches(self, outputs):
-        """Yields batches of outputs, which are sorted by length, with at most `LOGITS` logits."""
+        """Yields batches of outputs of one kind of search, with at most `LOGITS` logits.
+
+        The outputs are sorted by that and by length.
+        """
         size = self._pipeline.model.config.output_size
         batch = []
         for output in outputs:
             logits = (len(batch) + 1) * len(output[1]) * size
-            if batch and (len(batch) == BATCH_SIZE or logits > LOGITS):
+            full = len(batch) == BATCH_SIZE or logits > LOGITS
+            if batch and (full or output[3] != batch[0][3]):
                 yield batch
                 batch = []
             batch.append(output)
@@ -123,9 +139,12 @@ class Scorer:
             yield batch
 
     def _read_batch(self, outputs):
-        sources, targets, limits = zip(*outputs, strict=True)
+        sources, targets, limits, (kind, *_) = zip(*outputs, strict=True)
         lengths = [len(target) for target in targets]
-        columns = self._read(self._padded(sources), self._padded(targets), lengths, list(limits))
+        if kind not in self._graphs:
+            self._graphs[kind] = self._graph(*kind)
+        read = self._graphs[kind]
+        columns = read(self._padded(sources), self._padded(targets), lengths, list(limits))
         columns = [column.numpy().tolist() for column in columns]
         for length, score, gap, rounding in zip(lengths, *columns, strict=True):
             yield Reading(score, length, gap, rounding)
@@ -133,3 +152,32 @@ class Scorer:
     def _padded(self, rows):
         shape = [max(1, *map(len, rows))]
         return padded(rows, self._pipeline.source_tokenizer.pad_id, shape).astype(np.int32)
+
+
+def _kind(search):
+    """Returns how outputs of a search are read: its repetition penalty, and whether of a beam."""
+    return getattr(search, "repetition_penalty", 1.0), isinstance(search, Beam)
+
+
+def _penalised(logits, target, repetition, of_beam):
+    """Returns the logits that a search chooses by, and those that its scores add up.
+
+    Both are `[B, T, V]`.
+
+    Args:
+        logits: `[B, T, V]`.
+        target: Token ids `[B, T]`.
+        repetition: The `Repetition`, or `None`.
+        of_beam: Whether the search is a beam, whose scores include the penalty.
+    """
+    if repetition is None:
+        return logits, logits
+    length = tf.shape(target)[1]
+    rows = tf.repeat(tf.expand_dims(target, 1), length, axis=1)  # [B, T, T]
+    before = tf.range(length) < tf.expand_dims(tf.range(length), 1)  # [T, T]
+    seen = repetition.seen(rows, before)  # [B, T, V]
+    if not of_beam:
+        return repetition.of_logits(logits, seen), logits
+    total = tf.reduce_logsumexp(logits, axis=-1, keepdims=True)  # [B, T, 1]
+    penalised = repetition.of_log_probabilities(logits, seen, total)
+    return penalised, penalised

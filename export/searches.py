@@ -6,13 +6,32 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.tasks.generator import SOURCE, Generator
 
 
 def traced(search) -> Callable:
     """Returns a search as a graph that all of its endpoints share."""
     return tf.function(search, input_signature=search.inputs, autograph=False)
+
+
+def search_of(pipeline, options) -> Any:
+    """Returns the search of an export that cannot draw its outputs at random.
+
+    A pipeline that draws them is exported with greedy search, unless the options name a search.
+
+    Args:
+        pipeline: A `Generator`.
+        options: Options of a format.
+    """
+    if options.search is not None:
+        return options.search
+    return pipeline.greedy if isinstance(pipeline.search, Sample) else pipeline.search
+
+
+def plain_greedy(pipeline) -> Greedy:
+    """Returns greedy search as in a format that holds no other setting than a maximum length."""
+    return Greedy(pipeline.search.max_length)
 
 
 def check_fixed(beam, held, path) -> None:
@@ -23,7 +42,7 @@ def check_fixed(beam, held, path) -> None:
         held: The `Beam` of the export.
         path: The export, for the error.
     """
-    for name in ("normalization", "stopping", "min_length"):
+    for name in ("normalization", "stopping", "min_length", "repetition_penalty"):
         ours, theirs = getattr(beam, name), getattr(held, name)
         if ours != theirs:
             shown = f'"{theirs}"' if isinstance(theirs, str) else theirs
@@ -31,6 +50,26 @@ def check_fixed(beam, held, path) -> None:
                 f"`{name}` of the beam of {path} is {shown}, which is fixed in the export. "
                 f"Received: search={beam!r}."
             )
+
+
+def fixed_greedy(search, held, path) -> Greedy:
+    """Returns the greedy search of an export.
+
+    Args:
+        search: The `Greedy` to search with, whose defaults stand for the settings of the export.
+        held: The `Greedy` of the export.
+        path: The export, for the error.
+
+    Raises:
+        ValueError: If another setting differs.
+    """
+    for name, value in search.given().items():
+        if value != getattr(held, name):
+            raise ValueError(
+                f"`{name}` of the greedy search of {path} is {getattr(held, name)}, which is fixed "
+                f"in the export. Received: search={search!r}."
+            )
+    return held
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +112,8 @@ class ModelSearch:
                 f"beam search, {self.search.size} hypotheses, `{self.search.normalization}` "
                 f"length penalty of {self.search.length_penalty:g}"
             )
+        if self.search.repetition_penalty != 1:
+            text += f", repetition penalty of {self.search.repetition_penalty:g}"
         if self.pipeline.shortlist is not None:
             text += ", restricted to the candidates of a shortlist"
         return text + _attention(self.alignment, self.pipeline.model.config)

@@ -55,6 +55,8 @@ class FieldSetting:
         needs: Kind of model that the field has an effect on. `None`: every model.
         requires: Name of a field without which this one has no effect. `None`: there is none.
         excludes: Name of a field with which this one has no effect. `None`: there is none.
+        placeholder: Value that stands for all others when searches share a graph, which at the
+            default leaves the field out. `None`: a graph takes every value of the field.
     """
 
     help: str
@@ -75,6 +77,7 @@ class FieldSetting:
     needs: str | None = None
     requires: str | None = None
     excludes: str | None = None
+    placeholder: Any = None
 
     def check(self, name, value) -> None:
         """Raises a `ValueError` that begins with `name` unless `value` is accepted.
@@ -124,14 +127,44 @@ def is_tensor(value) -> bool:
     return hasattr(value, "dtype") and not isinstance(value, numbers.Number)
 
 
-def setting(default, help, **limits) -> Any:
-    """Returns a dataclass field whose `FieldSetting` is made of the arguments after `default`."""
+def setting(default, help, kw_only=False, **limits) -> Any:
+    """Returns a dataclass field with a `FieldSetting`.
+
+    Args:
+        default: Default of the field.
+        help: See `FieldSetting`.
+        kw_only: Whether the field is a keyword of the constructor only.
+        **limits: The other arguments of the `FieldSetting`.
+    """
     metadata = {"setting": FieldSetting(help, **limits)}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata, kw_only=kw_only)
 
 
-def length_limit() -> Any:
-    """Returns the field with the maximum number of new tokens of an output."""
+def repetition_penalty(placeholder: float | None = None) -> Any:
+    """Returns the field with the penalty of tokens that an output already contains.
+
+    Args:
+        placeholder: See `FieldSetting`.
+    """
+    return setting(
+        1.0,
+        "Penalty of tokens that an output or its prompt already contains: positive logits are "
+        "divided by it, negative ones multiplied. 1 penalises none.",
+        kw_only=True,
+        kind=float,
+        above=0,
+        shape=(),
+        metavar="P",
+        placeholder=placeholder,
+    )
+
+
+def length_limit(placeholder: int | None = None) -> Any:
+    """Returns the field with the maximum number of new tokens of an output.
+
+    Args:
+        placeholder: See `FieldSetting`.
+    """
     return setting(
         None,
         "Maximum number of new tokens of an output, its end token included. Those of a prompt, and "
@@ -143,6 +176,7 @@ def length_limit() -> Any:
         option="max-output",
         metavar="TOKENS",
         default_help="none; with --greedy and --ctc the limit of the run's own search",
+        placeholder=placeholder,
     )
 
 
@@ -199,14 +233,17 @@ class GreedySettings(SearchSettings):
 
     word: ClassVar[str] = "greedy"
 
-    max_length: int | None = length_limit()
+    max_length: int | None = length_limit(UNLIMITED)
+    repetition_penalty: float = repetition_penalty(2.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class BestPathSettings(GreedySettings):
+class BestPathSettings(SearchSettings):
     """Fields of `BestPath`."""
 
     word: ClassVar[str] = "ctc"
+
+    max_length: int | None = length_limit(UNLIMITED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,6 +299,7 @@ class BeamSettings(SearchSettings):
         kind=str,
         choices=STOPPINGS,
     )
+    repetition_penalty: float = repetition_penalty(2.0)
 
     @property
     def has_exponent(self) -> bool:
@@ -305,6 +343,17 @@ class SampleSettings(SearchSettings):
         rule="an integer of 32 bits",
     )
     max_length: int | None = length_limit()
+    min_p: float = setting(
+        0.0,
+        "Draw from the tokens whose probability is at least P times that of the most likely one.",
+        kw_only=True,
+        kind=float,
+        least=0,
+        most=1,
+        shape=(),
+        metavar="P",
+    )
+    repetition_penalty: float = repetition_penalty()
 
 
 # Settings of each search by the option of the command line that chooses it.

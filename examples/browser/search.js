@@ -19,12 +19,15 @@ const INPUTS = {
   },
 
   /** The settings of each row, and its seed: the seed of the search and the number of the row. */
-  sample({ temperature, top_k, top_p, seed, max_length: most }, rows, longest, numbers) {
+  sample(search, rows, longest, numbers) {
+    const { temperature, top_k, top_p, min_p, repetition_penalty, seed, max_length: most } = search;
     const same = (kind, value) => ofRows(new kind(rows.length).fill(value));
     return {
       temperature: same(Float32Array, temperature),
       top_k: same(Int32Array, top_k),
       top_p: same(Float32Array, top_p),
+      min_p: same(Float32Array, min_p),
+      repetition_penalty: same(Float32Array, repetition_penalty),
       seed: [Int32Array.from(numbers.flatMap((number) => [seed, number])), [rows.length, 2]],
       max_length: same(Int32Array, most ?? UNLIMITED),
     };

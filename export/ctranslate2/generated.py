@@ -12,6 +12,7 @@ from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.extent import limited
 from keras_transformer.export.limits import ANY_LOSS
+from keras_transformer.export.searches import plain_greedy
 from keras_transformer.free_memory import return_free_memory
 
 # Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
@@ -59,7 +60,7 @@ class CTranslate2Generation:
         pipeline = self._pipeline
         pieces = [side.pieces(range(side.vocab_size)) for side in pipeline.tokenizers]
         longest = pipeline.max_length
-        lengths = longest, pipeline.greedy.limit(None, longest)
+        lengths = longest, plain_greedy(pipeline).limit(None, longest)
         return make_spec(pipeline.model, *pieces, pipeline.tokenizers.source.unk_id, *lengths)
 
     def write_more(self, draft) -> None:
@@ -100,7 +101,7 @@ def _continued(pipeline, samples, limits):
 def _judge(draft, agreement, of_kernels, name):
     """Returns the results of both searches; for a quantised model also those in float32."""
     pipeline, quantize = agreement.pipeline, agreement.limits.quantize
-    search = limited(pipeline, pipeline.greedy)
+    search = limited(pipeline, plain_greedy(pipeline))
     expected = agreement.expected(search)
     return_free_memory()  # of the search in memory, before CTranslate2 loads the weights
 
@@ -140,7 +141,7 @@ def _judge_beam(draft, agreement, name):
         return {"sentences": 0, "agreement": None}
     beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
     # No longer than in greedy search: a model that does not end would fill all its positions.
-    greedy = limited(agreement.pipeline, agreement.pipeline.greedy)
+    greedy = limited(agreement.pipeline, plain_greedy(agreement.pipeline))
     beam = dataclasses.replace(beam, max_length=greedy.max_length)
     outputs = agreement.expected(beam, beam.size)
     return_free_memory()  # of the search in memory, before CTranslate2 loads the weights

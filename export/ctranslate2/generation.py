@@ -32,9 +32,14 @@ def options_of_search(search) -> dict[str, Any]:
 
     Raises:
         TypeError: If `search` is neither a `Greedy` nor a `Beam`.
-        ValueError: If CTranslate2 does not support the beam.
+        ValueError: If CTranslate2 does not support the search.
     """
     check_search(search, Greedy, Beam)
+    if search.repetition_penalty != 1:
+        raise ValueError(
+            "`repetition_penalty` must be 1 with CTranslate2, whose own penalty also changes the "
+            f"scores of other tokens. Received: search={search!r}."
+        )
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
     by_sum = search.penalty(2) == 1

@@ -1,5 +1,6 @@
-"""Beams of a .tflite file: names of signatures state the size, the metadata has the settings."""
+"""Searches of a .tflite file: signatures state sizes and lengths, the metadata the settings."""
 
+import dataclasses
 from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
@@ -7,9 +8,9 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
-from keras_transformer.export.searches import check_fixed
+from keras_transformer.export.searches import check_fixed, fixed_greedy
 
-BEAM, DEFAULT = "beam", "default_search"  # in the metadata
+BEAM, GREEDY, DEFAULT = "beam", "greedy", "default_search"  # in the metadata
 
 
 def beam_of(search, kind) -> Beam | None:
@@ -40,17 +41,20 @@ def check_beam(search, kind) -> None:
     FORMAT.beams.check(search)
 
 
-def beam_metadata(beam, default) -> dict[str, Any]:
-    """Returns the metadata about the beam of a file, a dictionary.
+def searches_metadata(greedy, beam, default) -> dict[str, Any]:
+    """Returns the metadata about the searches of a file, a dictionary.
 
     Args:
+        greedy: The `Greedy`, or `None`.
         beam: The `Beam`, or `None`.
         default: The default search of the model, which becomes the default of the file if it equals
             `beam`.
     """
+    metadata = {} if greedy is None else {GREEDY: as_dict(greedy)}
     if beam is None:
-        return {}
-    return {BEAM: as_dict(beam), DEFAULT: BEAM if beam == default else "greedy"}
+        return metadata
+    default = BEAM if beam == default else GREEDY
+    return {**metadata, BEAM: as_dict(beam), DEFAULT: default}
 
 
 def beam_in(metadata) -> Any:
@@ -81,8 +85,7 @@ def search_in(metadata, search, kind, path) -> Any:
     if search is None:
         search = held if metadata.get(DEFAULT) == BEAM else Greedy()
     if not isinstance(search, Beam):
-        _check_greedy(search, metadata, path)
-        return search
+        return _greedy(search, metadata, path)
     if held is None:
         raise ValueError(
             f"{path} was exported for greedy search only, so it has no beam of size {search.size}. "
@@ -93,16 +96,18 @@ def search_in(metadata, search, kind, path) -> Any:
     return search
 
 
-def _check_greedy(search, metadata, path):
-    """Raises a `ValueError` unless a file has greedy search with this `max_length`."""
+def _greedy(search, metadata, path):
+    """Returns the greedy search of a file; raises a `ValueError` unless it is like `search`."""
     greedy = [signature for signature in metadata[SIGNATURES] if not signature.get("beam_size")]
     if not greedy:
         raise ValueError(
             f"{path} was exported with --beam-only, so it has no greedy search. Export it again "
             "without --beam-only."
         )
+    held: Any = from_dict(metadata[GREEDY]) if GREEDY in metadata else Greedy()
+    held = fixed_greedy(dataclasses.replace(search, max_length=None), held, path)
     if search.max_length is None:
-        return
+        return held
     longest = metadata["max_length"]
     fixed = {signature.get("max_length") or signature["target_length"] for signature in greedy}
     if search.limit(None, longest) not in fixed:
@@ -110,3 +115,4 @@ def _check_greedy(search, metadata, path):
             f"`max_length` of the greedy search of {path} is {max(fixed)}, which is fixed in the "
             f"export. Received: search={search!r}."
         )
+    return dataclasses.replace(held, max_length=search.max_length)

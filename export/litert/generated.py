@@ -12,7 +12,7 @@ from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import engines_for
-from keras_transformer.export.litert.beams import beam_metadata, beam_of
+from keras_transformer.export.litert.beams import beam_of, searches_metadata
 from keras_transformer.export.litert.calibration import check_calibration, find_ranges
 from keras_transformer.export.litert.check import check_searches
 from keras_transformer.export.litert.contents import FixedContents
@@ -22,6 +22,7 @@ from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_sig
 from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.searches import LoopSearches, UnrolledSearches, trace
 from keras_transformer.export.litert.serialization import custom_operators
+from keras_transformer.export.searches import search_of
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
@@ -134,7 +135,7 @@ class LiteRTGeneration(FixedContents):
                 "`unrolled` needs a model without a shortlist: every step would find the "
                 "candidates of the source again. Export without one of them."
             )
-        search = pipeline.search if options.search is None else options.search
+        search = search_of(pipeline, options)
         self._beam = beam = beam_of(search, STRINGS if options.tokenizer else SIGNATURES)
         self._n_best = options.n_best or 1
         if beam is not None:
@@ -142,9 +143,10 @@ class LiteRTGeneration(FixedContents):
         check_alignment(alignment, pipeline.model.config)
         greedy = search if beam is None else pipeline.greedy
         self._greedy = None if beam_only else greedy
-        self._searches: Any = UnrolledSearches(beam)
+        self._searches: Any = UnrolledSearches(beam, greedy)
         if not options.unrolled:
-            self._searches = LoopSearches(beam, grows=self.quantize != "int8_static")
+            grows = self.quantize != "int8_static"
+            self._searches = LoopSearches(beam, greedy, grows=grows)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
@@ -177,7 +179,8 @@ class LiteRTGeneration(FixedContents):
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         default = self._beam if self._greedy is None else self.pipeline.search
-        return {**about_generation(self.pipeline), **beam_metadata(self._beam, default)}
+        searches = searches_metadata(self._greedy, self._beam, default)
+        return {**about_generation(self.pipeline), **searches}
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         languages = default_languages(self.pipeline, self._options)

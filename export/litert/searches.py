@@ -30,6 +30,8 @@ class LoopSearches:
 
     Args:
         beam: The `Beam` of the signatures with a beam. `None`: default settings.
+        greedy: The `Greedy` of the others, whose maximum length a signature states. `None`: default
+            settings.
         grows: Whether the cache grows in stages.
 
     Attributes:
@@ -38,8 +40,8 @@ class LoopSearches:
 
     write = staticmethod(kernels.write)
 
-    def __init__(self, beam: Beam | None = None, grows: bool = True):
-        self._beam, self._grows = beam or Beam(), grows
+    def __init__(self, beam: Beam | None = None, greedy: Greedy | None = None, grows: bool = True):
+        self._kinds, self._grows = (beam or Beam(), greedy or Greedy()), grows
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
         """Yields the names of the functions of a signature that takes token ids, and the functions.
@@ -55,7 +57,7 @@ class LoopSearches:
     def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
         """Returns a function from a signature to its search, from inputs to a `Found`."""
         return lambda signature: functools.partial(
-            _find, pipeline.searched, self._beam, self._cache_stages(signature), signature
+            _find, pipeline.searched, self._kinds, self._cache_stages(signature), signature
         )
 
     def described(self, signature) -> FixedSignature:
@@ -74,7 +76,7 @@ class UnrolledSearches:
     slice, which would divide the graph of a step at each layer.
 
     Args:
-        beam: See `LoopSearches`.
+        beam, greedy: See `LoopSearches`.
 
     Attributes:
         write: See `LoopSearches`.
@@ -82,8 +84,8 @@ class UnrolledSearches:
 
     write = staticmethod(write)
 
-    def __init__(self, beam: Beam | None = None):
-        self._beam = beam or Beam()
+    def __init__(self, beam: Beam | None = None, greedy: Greedy | None = None):
+        self._kinds = beam or Beam(), greedy or Greedy()
         self._found: dict[str, UnrolledSearch] = {}
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
@@ -96,7 +98,7 @@ class UnrolledSearches:
             ExportError: If the model has loops of its own.
         """
         unrolled = Unrolled()
-        find = functools.partial(_find, pipeline.searched, self._beam, unrolled, signature)
+        find = functools.partial(_find, pipeline.searched, self._kinds, unrolled, signature)
         function, source = _of_ids(pipeline, find), _source(signature)
         encode, step = names_of(signature.name)
 
@@ -184,14 +186,17 @@ def _source(signature):
     return tf.TensorSpec(shape, tf.int32, name="source")
 
 
-def _find(model, beam, cache_stages, signature, source, **numbers):
+def _find(model, kinds, cache_stages, signature, source, **numbers):
     """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
+
+    `kinds` are the `Beam` and the `Greedy` of the file.
 
     The search must not be the last operation of a graph: if an output comes from the loop itself,
     the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
     at the end of the graph.
     """
-    search = Greedy(signature.max_length)
+    beam, greedy = kinds
+    search: Any = dataclasses.replace(greedy, max_length=signature.max_length)
     if signature.beam_size is not None:
         numbers = {"extra_length": None, "max_length": None, **numbers}
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)

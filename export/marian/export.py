@@ -25,6 +25,7 @@ from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_folder, silent
 from keras_transformer.export.place_checks import check_place_of_folder, check_space
 from keras_transformer.export.reference import Reference
+from keras_transformer.export.searches import plain_greedy
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.files import json_text
 from keras_transformer.models.transformer import Transformer
@@ -215,10 +216,12 @@ class _Draft:
         loaded = type(pipeline)(
             read_back.model, read_back.tokenizers, pipeline.max_length, search=pipeline.search
         )
+        search = plain_greedy(pipeline)
         ours, theirs = (
-            Reference(side, progress=self.progress).outputs(samples) for side in (pipeline, loaded)
+            Reference(side, search, progress=self.progress).outputs(samples)
+            for side in (pipeline, loaded)
         )
-        return self.agreement.judge(pipeline.greedy, ours, theirs, self.name)
+        return self.agreement.judge(search, ours, theirs, self.name)
 
 
 def _write_vocabularies(folder, tokenizers):

@@ -41,9 +41,9 @@ def export_onnx(
     - Beam search also takes `max_length`, int32 `[B]`, the maximum number of new tokens of each
       output, and `length_penalty`, float32 `[1]`. The outputs hold the result of the `Beam`:
       `tokens` `[B, n_best, max_length]`, the others `[B, n_best]`.
-    - Sampling also takes the settings of each row: `seed`, int32 `[B, 2]`; `temperature` and
-      `top_p`, float32 `[B]`; `top_k` and `max_length`, int32 `[B]`. The outputs hold the result of
-      a `Sample` with these settings, in the shapes of greedy search.
+    - Sampling also takes the settings of each row: `seed`, int32 `[B, 2]`; `temperature`, `top_p`,
+      `min_p` and `repetition_penalty`, float32 `[B]`; `top_k` and `max_length`, int32 `[B]`. The
+      outputs hold the result of a `Sample` with these settings, in the shapes of greedy search.
 
     With `alignment` there is one more output: see `OnnxOptions`.
 

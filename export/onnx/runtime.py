@@ -16,7 +16,7 @@ from keras_transformer.export.onnx.packed import SEARCH
 from keras_transformer.export.onnx.sampling import values_of
 from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, padded
-from keras_transformer.export.searches import check_fixed
+from keras_transformer.export.searches import check_fixed, fixed_greedy
 from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.results import COMPLETE
@@ -77,12 +77,7 @@ class OnnxTranslator(OpenFile, OpenGenerator):
             FORMAT.beams.check(search)
             check_fixed(search, held, self.path)
         elif isinstance(search, Greedy):
-            if search.max_length not in (None, held.max_length):
-                raise ValueError(
-                    f"`max_length` of the greedy search of {self.path} is {held.max_length}, which "
-                    f"is fixed in the export. Received: search={search!r}."
-                )
-            return held
+            return fixed_greedy(search, held, self.path)
         return search
 
     def beam_with(self, **settings: Any) -> Beam:

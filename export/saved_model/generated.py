@@ -14,7 +14,7 @@ from keras_transformer.export.saved_model.metadata import write_beam, write_task
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import Request, make_requests
-from keras_transformer.export.searches import traced
+from keras_transformer.export.searches import search_of, traced
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.tasks.single_pass.text import LONGEST_TEXT
@@ -48,7 +48,7 @@ class SavedModelGeneration:
         self._jit, self._left_out = options.jit, left_out
         self._check_seconds = options.check_seconds or CHECK_SECONDS
         n_best, alignment, batch_sizes = options.n_best, options.alignment, options.batch_sizes
-        self._search = search = pipeline.search if options.search is None else options.search
+        self._search = search = search_of(pipeline, options)
         self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
         self._buckets = _buckets(
             pipeline.max_length, options.lengths, batch_sizes if options.jit else (1,)

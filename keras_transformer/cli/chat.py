@@ -32,6 +32,7 @@ from keras_transformer.native_code import ends_promptly
 )
 @GREEDY
 @option_of("max_output")
+@option_of("repetition_penalty")
 @sampling
 def chat(run, system, as_json, **options: Any) -> None:
     """Talk to RUN, an instruct model with a chat template.
@@ -41,7 +42,8 @@ def chat(run, system, as_json, **options: Any) -> None:
     left out, with a warning.
     """
     target = standard("stdout")  # fails early if stdout is closed
-    if options["max_output"] is not None and not options["sample"]:
+    given = any(options[name] is not None for name in ("max_output", "repetition_penalty"))
+    if given and not options["sample"]:
         options["greedy"] = True
     search = search_of_run(run, options)
     from keras_transformer.tasks.language_modelling.chat import Chat

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import FILE, FOLDER, LeanCommand, LeanSubcommands
+from keras_transformer.cli.command import FILE, FOLDER, LeanCommand, LeanSubcommands, warn
 from keras_transformer.cli.export_options import (
     MAX_LENGTH,
     REFERENCES,
@@ -67,7 +67,7 @@ def command_of(format) -> click.Command:
     def run_command(run, **options):
         path, search = options.pop(place), None
         if _has_search(format):
-            search = search_of_run(run, options)
+            search = _held(format, path, search_of_run(run, options))
         check_together(format, options, search)
         if format.suffix:
             check_suffix(path, format.suffix)
@@ -80,6 +80,16 @@ def command_of(format) -> click.Command:
     run_command = add_options(run_command, *arguments, *_options(format))
     make = click.command(format.name, LeanCommand, help=format.help, example=format.example)
     return make(run_command)
+
+
+def _held(format, path, search):
+    """Returns a search that a format can hold: greedy search in place of sampling, or the same."""
+    from keras_transformer.decoding import Greedy, Sample
+
+    if not isinstance(search, Sample) or format.samples:
+        return search
+    warn(f"{path} cannot store the run's own search, {search}; it uses greedy search.")
+    return Greedy.like(search)
 
 
 def _has_search(format):

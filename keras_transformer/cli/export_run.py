@@ -143,11 +143,11 @@ def _is_searched(pipeline):
 
 def _warn_of_search(run, path, taken):
     """Warns if the format cannot store the run's own search."""
-    from keras_transformer.decoding import Beam
+    from keras_transformer.decoding import Greedy
     from keras_transformer.tasks.run import Run
 
-    own = Run(run).read_search()
-    if isinstance(own, Beam) and "search" not in taken:
+    own = Run(run).read_search() or Greedy()
+    if own != Greedy(own.max_length) and "search" not in taken:
         warn(f"{path} cannot store the run's own search, {own}; it uses greedy search.")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
+from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
 from keras_transformer.decoding.endings import Endings, EndingsWithTerms
 from keras_transformer.decoding.hypotheses import (
@@ -34,13 +35,12 @@ from keras_transformer.decoding.loop import (
 )
 from keras_transformer.decoding.predictor import Predictor, pick
 from keras_transformer.decoding.prompts import Beginning, prompts_of
+from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.rules import Rules
-from keras_transformer.decoding.search import Search, SearchOptions, inputs_of
+from keras_transformer.decoding.search import Search, SearchOptions, bounded
 from keras_transformer.search_settings import (
     NORMALIZATIONS,
-    UNLIMITED,
     BeamSettings,
-    is_tensor,
 )
 from keras_transformer.tensors import Tensor
 
@@ -82,6 +82,10 @@ class Beam(BeamSettings, Search):
             lengths of sources, see `Predictor.lengths`.
         max_length: See `Greedy`.
         stopping: End of the search of a sentence: `"count"`, `"score"` or `"narrow"`.
+        repetition_penalty: Factor of the log-probabilities of all tokens that the decoder has read,
+            see `Greedy`. Scores include it, as in `transformers`. There, a beam penalises
+            log-probabilities and greedy search logits, so that with a penalty a beam of 1 may
+            differ from `Greedy`.
 
     Raises:
         TypeError: If `size` is not an integer.
@@ -100,7 +104,6 @@ class Beam(BeamSettings, Search):
         "Google's Neural Machine Translation System", without coverage.
     """
 
-    inputs: typing.ClassVar[tuple] = inputs_of(BeamSettings)
     unused: typing.ClassVar[tuple] = ()
     takes_terms: typing.ClassVar[bool] = True
 
@@ -123,15 +126,11 @@ class Beam(BeamSettings, Search):
             longest = min(longest, self.max_length)
         check_lengths(longest, self.min_length)
 
-    def values(self, numbers: Tensor) -> list[Tensor]:  # noqa: D102
-        penalty, *lengths = super().values(numbers)
-        return [penalty, *map(_bounded, lengths)]
-
     def penalty(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        wanted = tf.minimum(_bounded(self.max_length), source_length + _bounded(self.extra_length))
+        wanted = tf.minimum(bounded(self.max_length), source_length + bounded(self.extra_length))
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 
     def _limits(self, predictor, source, longest):
@@ -165,7 +164,8 @@ class Beam(BeamSettings, Search):
         """Returns the body of the loop with its constants."""
         vocabulary = predictor.vocabulary
         constraints = with_rules_of(vocabulary, options.constraints)
-        if constraints is None and predictor.prompts(source) is not None:
+        repetition = Repetition.of(self, vocabulary)
+        if constraints is None and not (repetition is None and predictor.prompts(source) is None):
             constraints = Constraints()  # prompts may contain tokens that are never emitted
         begun = Beginning.of(vocabulary, source)
         batch, _ = predictor.sizes(source)
@@ -183,19 +183,13 @@ class Beam(BeamSettings, Search):
             shortest=tf.minimum(shortest, tf.expand_dims(limit, 1)),  # [B, 1]
             rules=None if constraints is None else Rules(constraints, vocabulary, length, begun),
             used=None if sizes is None else tf.reshape(tf.cast(sizes, tf.int32), [-1, 1]),
+            repetition=repetition,
         )
 
     def __str__(self) -> str:
         penalty = f" {self.length_penalty:g}" if self.has_exponent else ""
         stopping = {"count": "", "score": ", stopped by score", "narrow": ", narrowing"}
         return f"beam {self.size}, {self.normalization}{penalty}{stopping[self.stopping]}"
-
-
-def _bounded(length):
-    """Returns the length, limited so that the sum of two lengths fits into 32 bits."""
-    if is_tensor(length):
-        return length
-    return UNLIMITED if length is None else min(length, UNLIMITED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,6 +206,7 @@ class BeamStep:
         shortest: Minimum length of an output, `[B, 1]` or `[1, 1]`.
         rules: `Rules`, or `None`.
         used: `SearchOptions.sizes` as `[B, 1]`.
+        repetition: The `Repetition`. `None`: no token is penalised.
 
     Call arguments:
         state: A `BeamState`.
@@ -226,6 +221,7 @@ class BeamStep:
     shortest: tf.Tensor
     rules: Rules | None
     used: tf.Tensor | None = None
+    repetition: Repetition | None = None
 
     @property
     def by_score(self) -> bool:
@@ -287,10 +283,15 @@ class BeamStep:
         step = self.predictor.step(state.last, state.predictor_state, state.index)
         first, last = tf.equal(state.index, 0), state.index + 1 >= self.limit
         banned = None if self.rules is None else self.rules.banned
-        logits = vocabulary.with_forced(step.logits, first, last, self.begun.detects, banned)
+
+        def forced(logits):
+            return vocabulary.with_forced(logits, first, last, self.begun.detects, banned)
+
+        logits = forced(step.logits)
+        candidates = logits if self.repetition is None else forced(self._penalised(step, state))
         best = best_continuations(
             logits,
-            self._allowed(logits, state),
+            self._allowed(candidates, state),
             state.scores,
             vocabulary,
             self.predictor.log_sum_exp,
@@ -321,6 +322,14 @@ class BeamStep:
         if rules is None or rules.terms is None:
             return Endings()
         return EndingsWithTerms(rules.terms, rules.begun)
+
+    def _penalised(self, step, state):
+        """Returns the logits `[B, N, V]` after the penalty of the log-probabilities."""
+        logits = tf.cast(step.logits, tf.float32)
+        total = self.predictor.log_sum_exp(Blocks(logits))  # [B, N, 1]
+        repetition: Any = self.repetition
+        seen = repetition.seen(state.rows.tokens, tf.range(self.length) < state.index)
+        return repetition.of_log_probabilities(logits, seen, total)
 
     def _may_end(self, state):
         return state.index + 1 >= self.shortest  # [B or 1, 1]

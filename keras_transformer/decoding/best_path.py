@@ -10,13 +10,13 @@ import tensorflow as tf
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.prompts import Prompted
-from keras_transformer.decoding.search import Limited
+from keras_transformer.decoding.search import Search
 from keras_transformer.search_settings import BestPathSettings
 from keras_transformer.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
-class BestPath(BestPathSettings, Limited):
+class BestPath(BestPathSettings, Search):
     """Takes the most probable label of CTC at each position of the encoder.
 
     The labels are those of training with CTC: tokens, and padding as the blank. Equal labels in a
@@ -53,7 +53,7 @@ class BestPath(BestPathSettings, Limited):
 
     unused: typing.ClassVar[tuple] = (
         *("constraints", "token_scores", "alignment", "confidence"),
-        *Limited.unused,
+        *Search.unused,
     )
 
     def terms(self, tokens: Tensor, positions: Tensor) -> Tensor:  # noqa: D102

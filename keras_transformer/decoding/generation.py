@@ -8,6 +8,7 @@ from keras_transformer.config.rules import OutputRules
 from keras_transformer.config.tokens import GeneratingHead
 from keras_transformer.decoding.beam import Beam
 from keras_transformer.decoding.greedy import Greedy
+from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.stored import as_dict, from_dict
 
 
@@ -24,7 +25,7 @@ class Generation:
         notes: Strings that describe settings of the checkpoint that no search supports.
     """
 
-    search: Greedy | Beam | None = None
+    search: Greedy | Beam | Sample | None = None
     rules: OutputRules = OutputRules()
     notes: tuple = ()
 

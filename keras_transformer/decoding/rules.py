@@ -15,6 +15,7 @@ from keras_transformer.decoding.constraints import (
 from keras_transformer.decoding.phrases import Phrases, Terms
 from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.prompts import Beginning
+from keras_transformer.decoding.repetition import marked
 from keras_transformer.decoding.timestamps import Timestamps
 from keras_transformer.tensors import Tensor
 
@@ -172,26 +173,14 @@ class Rules:
         # equal to the most recent n - 1 tokens.
         completes = tf.logical_and(_before(ngrams) >= self.size - 1, self.size > 0)  # [B, N, L]
         completes = tf.logical_and(completes, tf.range(self.length) < index)
-        return self._marked(tokens, completes)
+        return marked(tokens, completes, len(self.words))
 
     def _ending(self, matches):
         """Returns the mask of the tokens that would complete a banned phrase, `[B, N, V]`."""
         last = tf.expand_dims(self.phrases.last, 1)  # [B or 1, 1, P]
         # A shortlist has no place for some tokens: they are never emitted.
         ends = self.phrases.would_end(matches) & (last < len(self.words))  # [B, N, P]
-        return self._marked(tf.where(ends, last, self.pad_id), ends)
-
-    def _marked(self, tokens, which):
-        """Returns the mask `[B, N, V]` of those of the tokens `[B, N, L]` that `which` marks."""
-        width, vocab_size = tokens.shape[1], len(self.words)
-        rows = tf.shape(tokens)[0] * width  # B * N
-        first = tf.reshape(tf.range(rows) * vocab_size, [-1, width, 1])  # [B, N, 1]
-        counts = tf.scatter_nd(
-            tf.reshape(first + tokens, [-1, 1]),
-            tf.reshape(tf.cast(which, tf.int32), [-1]),
-            [rows * vocab_size],
-        )  # [B * N * V]
-        return tf.reshape(counts, [-1, width, vocab_size]) > 0
+        return marked(tf.where(ends, last, self.pad_id), ends, len(self.words))
 
     def _fit(self, prefix, vocabulary):
         """Returns the prefix, cut or padded to the maximum length of an output, `[B, L]`."""

@@ -1,7 +1,6 @@
 """Sampling from the model's distribution, optionally restricted to the most probable tokens."""
 
 import dataclasses
-import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +9,11 @@ import tensorflow as tf
 from keras_transformer.decoding.blocks import top_k as top_k_of
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.predictor import NEVER
-from keras_transformer.decoding.search import Search, inputs_of
+from keras_transformer.decoding.repetition import Repetition
+from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single import search_single
 from keras_transformer.decoding.threefry import uniforms
-from keras_transformer.search_settings import UNLIMITED, SampleSettings, is_tensor
+from keras_transformer.search_settings import SampleSettings, is_tensor
 from keras_transformer.tensors import Tensor
 
 # Smallest temperature in use: it already gives all probability to the most probable token.
@@ -24,10 +24,12 @@ COLDEST = 1e-6
 class Sample(SampleSettings, Search):
     """Draws tokens from the model's distribution, until all sentences have ended.
 
-    The logits are divided by `temperature`. The `top_k` most probable tokens are kept, and of these
-    the smallest set of most probable tokens whose total probability is at least `top_p`. `pad_id`
-    and `bos_id` are never emitted. The score is not affected by temperature, top-k and top-p: it is
-    the score that `Greedy` would give to the same tokens.
+    The order is that of `transformers`: the logits of tokens that an output already contains get
+    the `repetition_penalty`; constraints forbid tokens; all logits are divided by `temperature`.
+    The `top_k` most probable tokens are kept, of these the smallest set of most probable tokens
+    whose total probability is at least `top_p`, and of these the tokens that are at least `min_p`
+    times as probable as the first one. `pad_id` and `bos_id` are never emitted. None of this
+    affects the score: it is the one that `Greedy` would give to the same tokens without a penalty.
 
     An output depends on the seed and on the index of its sentence in the list or batch: if the
     same sentence occurs several times, its samples differ. It does not depend on the other
@@ -42,7 +44,9 @@ class Sample(SampleSettings, Search):
             tensor, scalar or `[B]`. The most probable token is always kept. 1: all.
         seed: 32-bit integer; or int32 tensor `[B, 2]`, two integers for each sentence, or `[2]`,
             two for all sentences, of which equal ones get equal outputs.
-        max_length: See `Greedy`.
+        max_length, repetition_penalty: See `Greedy`.
+        min_p: Smallest probability of a token to draw, as a share of that of the most probable
+            token, from 0 to 1, number or tensor, scalar or `[B]`. 0: all.
 
     Raises:
         ValueError: If a setting is out of range, or a seed has the wrong shape. The values of
@@ -56,16 +60,15 @@ class Sample(SampleSettings, Search):
         TensorShape([1, 1])
 
     Reference: Holtzman et al. (2020), "The Curious Case of Neural Text Degeneration", for `top_p`;
-        Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`.
+        Fan et al. (2018), "Hierarchical Neural Story Generation", for `top_k`; Nguyen et al.
+        (2024), "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM Outputs", for
+        `min_p`.
     """
-
-    inputs: typing.ClassVar[tuple] = inputs_of(SampleSettings)
 
     def values(self, numbers: Tensor) -> list[Tensor]:  # noqa: D102
         seeds = [(self.seed, number) for number in numbers]
         seeds = tf.constant(seeds, tf.int32, [len(seeds), 2])
-        *controls, _, max_length = super().values(numbers)
-        return [*controls, seeds, UNLIMITED if max_length is None else min(max_length, UNLIMITED)]
+        return dataclasses.replace(self, seed=seeds)._values()
 
     def chooser(self, predictor: Any, source: Any, length: int) -> Callable:  # noqa: D102
         draws = uniforms(self._seeds(predictor, source), length)  # [B or 1, L]
@@ -83,7 +86,8 @@ class Sample(SampleSettings, Search):
         if options.constraints is None:  # never `pad_id` and `bos_id`
             options = dataclasses.replace(options, constraints=Constraints())
         limit = self._limits(predictor, source, length)
-        return search_single(predictor, source, choose, limit, length, options)
+        repetition = Repetition.of(self, predictor.vocabulary)
+        return search_single(predictor, source, choose, limit, length, options, repetition)
 
     def _seeds(self, predictor, source):
         """Returns one seed for each sentence or one for all, `[B or 1, 2]`."""
@@ -113,6 +117,8 @@ class Sample(SampleSettings, Search):
         best, most_probable = top_k_of(logits, 1)  # [B, 1]
         logits = tf.where(kept, (logits - best) / tf.maximum(temperature, COLDEST), NEVER)
         kept = tf.logical_and(kept, _most_probable(logits, self.top_k, self.top_p))
+        # The most probable token has a logit of 0 here.
+        kept = tf.logical_and(kept, tf.exp(logits) >= _column(self.min_p, tf.float32))
         cumulative = tf.cumsum(tf.nn.softmax(tf.where(kept, logits, NEVER)), axis=1)  # [B, V]
         reached = cumulative > draw * cumulative[:, -1:]
         # Choose the first kept token whose cumulative probability exceeds the draw, otherwise the

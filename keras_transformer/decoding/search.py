@@ -12,7 +12,7 @@ from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.loop import STAGES, check_lengths, limit_of, smaller
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.unrolled import Unrolled
-from keras_transformer.search_settings import UNLIMITED, GreedySettings, settings_of
+from keras_transformer.search_settings import UNLIMITED, is_tensor, settings_of
 from keras_transformer.tensors import Tensor
 
 Kind = typing.TypeVar("Kind", bound="Search")
@@ -103,13 +103,10 @@ class Search:
             search.
 
     Attributes:
-        inputs: The `tf.TensorSpec`s of the fields that may be tensors, named like the fields.
-            One graph serves all values of these fields.
         unused: Names of the `SearchOptions` that have no effect on the search.
         takes_terms: Whether the `terms` of `Constraints` have an effect on the search.
     """
 
-    inputs: typing.ClassVar[tuple] = ()
     unused: typing.ClassVar[tuple] = ("sizes",)
     takes_terms: typing.ClassVar[bool] = False
 
@@ -203,10 +200,32 @@ class Search:
             )
 
     @property
+    def inputs(self) -> tuple[tf.TensorSpec, ...]:
+        """The `tf.TensorSpec`s of the fields that a graph takes, named like the fields.
+
+        One graph serves all values of these fields. A field with a `placeholder` is none of them
+        at its default, which costs no time.
+        """
+        known = settings_of(self)
+        idle = {
+            field.name
+            for field in dataclasses.fields(self)
+            if field.name in known
+            and known[field.name].placeholder is not None
+            and is_idle(getattr(self, field.name), field.default)
+        }
+        return tuple(spec for spec in inputs_of(self) if spec.name not in idle)
+
+    @property
     def kind(self: Kind) -> Kind:
-        """The search with default values of its `inputs`; searches of one kind share a graph."""
+        """The search that stands for all values of `inputs`; those of one kind share a graph."""
+        known = settings_of(self)
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        return self.with_values([defaults[spec.name] for spec in self.inputs])
+        placeholders = {name: setting.placeholder for name, setting in known.items()}
+        names = [spec.name for spec in self.inputs]
+        return self.with_values(
+            [defaults[n] if placeholders[n] is None else placeholders[n] for n in names]
+        )
 
     def values(self, numbers: Tensor) -> list[Any]:
         """Returns the values of `inputs` for a batch.
@@ -214,7 +233,13 @@ class Search:
         Args:
             numbers: List of integers, the number of each sentence, which selects its sample.
         """
-        return [getattr(self, spec.name) for spec in self.inputs]
+        return self._values()
+
+    def _values(self):
+        """Returns the values of `inputs`; a length that is `None` is longer than any output."""
+        known = settings_of(self)
+        values = [(known[spec.name], getattr(self, spec.name)) for spec in self.inputs]
+        return [bounded(value) if setting.is_optional else value for setting, value in values]
 
     def with_values(self: Kind, values: Sequence[Any]) -> Kind:
         """Returns the search with other values of `inputs`, numbers or tensors."""
@@ -249,35 +274,23 @@ class Search:
         return smaller(getattr(self, "max_length", None), longest)
 
 
-@dataclasses.dataclass(frozen=True)
-class Limited(GreedySettings, Search):
-    """Base class of searches whose only setting is the maximum length of an output.
-
-    Args:
-        max_length: Maximum number of new tokens: integer, or tensor, scalar or `[B]`. The tokens
-            with which an output begins do not count: its prompt, those of the model's `prompt_ids`,
-            and a `forced_bos_id` or a language. A `prefix` of `Constraints` counts. `None`: the
-            length of the cache, which always limits an output.
-    """
-
-    @property
-    def inputs(self) -> tuple[tf.TensorSpec, ...]:  # ty: ignore[incompatible-property-override]
-        """The limit, unless there is none: one graph then serves all limits, and one no limit."""
-        return () if self.max_length is None else inputs_of(GreedySettings)
-
-    @property
-    def kind(self) -> Any:  # noqa: D102
-        return self if self.max_length is None else dataclasses.replace(self, max_length=UNLIMITED)
-
-    def values(self, numbers: Tensor) -> list[Any]:  # noqa: D102
-        return [min(length, UNLIMITED) for length in super().values(numbers)]
-
-
 def check_search(search, *kinds) -> None:
     """Raises `TypeError` unless `search` is an instance of one of the `kinds` of searches."""
     if not isinstance(search, kinds):
         names = " or ".join(f"a `{kind.__name__}`" for kind in kinds)
         raise TypeError(f"`search` must be {names}. Received: search={search!r}.")
+
+
+def is_idle(value, default) -> bool:
+    """Returns whether a setting has its default; a tensor may have any value."""
+    return not is_tensor(value) and value == default
+
+
+def bounded(length) -> Any:
+    """Returns a length, limited so that the sum of two lengths fits into 32 bits."""
+    if is_tensor(length):
+        return length
+    return UNLIMITED if length is None else min(length, UNLIMITED)
 
 
 def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:

@@ -18,6 +18,7 @@ from keras_transformer.decoding.loop import (
 )
 from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import Beginning, prompts_of
+from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.rules import Rules
 from keras_transformer.tensors import Tensor
 
@@ -37,7 +38,9 @@ class SingleState(typing.NamedTuple):
     sums: tf.Tensor  # [B], of log-probabilities among allowed tokens; () if not requested
 
 
-def search_single(predictor, inputs, choose, limit, length, options) -> dict[str, Tensor]:
+def search_single(
+    predictor, inputs, choose, limit, length, options, repetition=None
+) -> dict[str, Tensor]:
     """Emits one token at a time until every sentence has ended.
 
     Args:
@@ -48,6 +51,7 @@ def search_single(predictor, inputs, choose, limit, length, options) -> dict[str
         limit: Maximum number of new tokens, an integer or a tensor, scalar or `[B]`.
         length: Length of the result L.
         options: The `SearchOptions`.
+        repetition: The `Repetition`. `None`: no token is penalised.
 
     Returns:
         See `outputs_of`.
@@ -65,6 +69,7 @@ def search_single(predictor, inputs, choose, limit, length, options) -> dict[str
         rules=None if constraints is None else Rules(constraints, vocabulary, length, beginning),
         detects=beginning.detects,
         options=options,
+        repetition=repetition,
     )
     limit = length if loop.limit is None else loop.limit
     prompts = None
@@ -89,7 +94,7 @@ class SingleLoop:
     """Condition and body of the loop, with its constants.
 
     Args:
-        predictor, choose, length, options: See `search_single`.
+        predictor, choose, length, options, repetition: See `search_single`.
         limit: Maximum length of each output, `[B]`. `None`: the length of the result.
         rules: The `Rules`, or `None`.
         detects: See `Beginning`.
@@ -102,6 +107,7 @@ class SingleLoop:
     rules: Rules | None
     detects: bool
     options: typing.Any  # the `SearchOptions`
+    repetition: Repetition | None = None
 
     def beginning(self, batch, positions, predictor_state, read=None) -> SingleState:
         """Returns the state before the first step; for B and S see `Predictor.sizes`.
@@ -136,10 +142,22 @@ class SingleLoop:
         limit = self.length if self.limit is None else self.limit
         first, last = tf.equal(index, 0), index + 1 >= limit
         banned = None if self.rules is None else self.rules.banned
-        wide = vocabulary.with_forced(step.logits, first, last, self.detects, banned)  # [B, 1, V]
-        logits = Blocks(tf.squeeze(wide, 1))  # of [B, V]
-        allowed = self._allowed(wide, logits, state)
-        best, logit = self._choose(allowed, index)  # [B] each
+
+        def forced(logits):
+            return vocabulary.with_forced(logits, first, last, self.detects, banned)  # [B, 1, V]
+
+        wide = candidates = forced(step.logits)
+        logits = penalised = Blocks(tf.squeeze(wide, 1))  # of [B, V]
+        if self.repetition is not None:
+            before = tf.range(self.length) < index  # [L]
+            seen = self.repetition.seen(tf.expand_dims(state.tokens, 1), before)
+            candidates = forced(self.repetition.of_logits(step.logits, seen))
+            penalised = Blocks(tf.squeeze(candidates, 1))
+        allowed = self._allowed(candidates, penalised, state)
+        best, chosen = self._choose(allowed, index)  # [B] each
+        logit = chosen
+        if self.repetition is not None:  # scores are the model's own
+            logit = tf.gather(logits.values, best, batch_dims=1)
         gain = tf.cast(logit - tf.squeeze(self.predictor.log_sum_exp(logits), 1), tf.float32)  # [B]
         gain = tf.where(ended, 0.0, gain)
         token = tf.where(ended, vocabulary.pad_id, best)
@@ -157,7 +175,7 @@ class SingleLoop:
             runs=self._follow(state, token),
             token_scores=_written(state.token_scores, here, gain),
             attention=_attended(state.attention, here, ended, step.weights),
-            sums=self._added(state, allowed, logit),
+            sums=self._added(state, allowed, chosen),
         )
         return (state,)
 

@@ -10,7 +10,7 @@ from keras_transformer.decoding.greedy import Greedy
 from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.search import Search
 
-KINDS = {kind.word: kind for kind in (Greedy, Beam, BestPath)}  # of a run
+KINDS = {kind.word: kind for kind in (Greedy, Beam, BestPath, Sample)}  # of a run
 EXPORTED = {kind.word: kind for kind in (Greedy, Beam, Sample)}
 KIND = "search"  # key of the kind of search in a dictionary
 

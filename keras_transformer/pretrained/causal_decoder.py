@@ -11,7 +11,7 @@ from keras_transformer.pretrained.added_tokens import OPTIONS, begins_with_token
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.chat import read_chat_template
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import ends_of, rules_of_ends
+from keras_transformer.pretrained.generation import ends_of, generation_of_texts
 from keras_transformer.pretrained.names import Weight, is_tied, layers, token_weights
 from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
 from keras_transformer.pretrained.sentencepiece_bpe import (
@@ -158,7 +158,8 @@ class CausalDecoder(Family):
         return read_chat_template(self.folder, self.tokenizer, self.notes)
 
     def generation(self) -> Generation | None:  # noqa: D102
-        return rules_of_ends(self.settings, self.generation_settings, self.tokenizer.vocab_size)
+        settings, size = self.generation_settings, self.tokenizer.vocab_size
+        return generation_of_texts(settings, ends_of(self.settings, settings, size)[1])
 
     def _heads(self):
         """Returns the number of heads, the number of key and value heads, and the size of each."""

@@ -1,28 +1,42 @@
 """Generation settings of Hugging Face checkpoints."""
 
+import math
 from typing import Any
 
 from keras_transformer.checks import is_integer
 from keras_transformer.config.rules import OutputRules
-from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.generation import Generation
 
 # Settings of generation that our searches do not have, with the values that have no effect.
 WITHOUT_EFFECT = {
-    "do_sample": (False,),
     "min_new_tokens": (None,),
     "max_new_tokens": (None,),
-    "encoder_no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1.0,),
-    "encoder_repetition_penalty": (1.0,),
-    "diversity_penalty": (0.0,),
-    "num_beam_groups": (1,),
+    "encoder_no_repeat_ngram_size": (0, None),
+    "encoder_repetition_penalty": (1.0, None),
+    "diversity_penalty": (0.0, None),
+    "num_beam_groups": (1, None),
     "suppress_tokens": (None,),
     "begin_suppress_tokens": (None,),
     "sequence_bias": (None,),
     "exponential_decay_length_penalty": (None,),
     "force_words_ids": (None,),
 }
+# Further ones of a language model, whose outputs have no other rules than their end tokens.
+OF_TEXTS = {
+    "num_beams": (1, None),
+    "min_length": (0, None),
+    "no_repeat_ngram_size": (0, None),
+    "bad_words_ids": (None,),
+}
+# Further ones of sampling.
+OF_SAMPLING = {
+    "typical_p": (1.0, None),
+    "epsilon_cutoff": (0.0, None),
+    "eta_cutoff": (0.0, None),
+    "top_h": (None,),
+}
+TOP_K = 50  # of `generate`, if a checkpoint draws its outputs and names no other
 
 
 def ends_of(settings, generation, size) -> tuple[int, tuple[int, ...]]:
@@ -42,17 +56,25 @@ def ends_of(settings, generation, size) -> tuple[int, tuple[int, ...]]:
     return first, tuple(token for token in dict.fromkeys(ends) if token != first)
 
 
-def rules_of_ends(settings, generation, size) -> Generation | None:
-    """Returns the `Generation` of a language model, `None` if one token ends all outputs.
+def generation_of_texts(generation, further) -> Generation | None:
+    """Returns the `Generation` of a language model, `None` if the checkpoint says nothing about it.
+
+    `max_length` is left out, because it counts the prompt.
 
     Args:
-        settings, generation, size: See `ends_of`.
+        generation: The `CheckpointSettings` for outputs.
+        further: Ids of the tokens that end an output besides the one that ends all texts.
 
     Raises:
-        ValueError: See `ends_of`.
+        ValueError: If a setting is not valid; the error names it.
     """
-    _, further = ends_of(settings, generation, size)
-    return Generation(rules=OutputRules(end_ids=further)) if further else None
+    idle = Greedy()
+    search = _single(generation, notes := [], None)
+    notes = [*_dropped(generation, {**WITHOUT_EFFECT, **OF_TEXTS}), *notes]
+    if search == idle and not further and not notes:
+        return None
+    rules = OutputRules(end_ids=tuple(further))
+    return Generation(None if search == idle else search, rules, tuple(notes))
 
 
 def read_generation(settings, ends, size, carried=(), languages=False) -> Generation:
@@ -68,11 +90,8 @@ def read_generation(settings, ends, size, carried=(), languages=False) -> Genera
     Raises:
         ValueError: If a setting is not valid; the error names it.
     """
-    notes = [
-        f"`{name}` = {settings.get(name)!r} is not carried over"
-        for name, idle in WITHOUT_EFFECT.items()
-        if name not in carried and settings.get(name, idle[0]) not in idle
-    ]
+    unread = {name: idle for name, idle in WITHOUT_EFFECT.items() if name not in carried}
+    notes = _dropped(settings, unread)
     first = settings.token("forced_bos_token_id", size, optional=True)
     search = _search(settings, notes, counted=1 + (languages or first is not None))
     renormalized = settings.flag("renormalize_logits")
@@ -113,6 +132,15 @@ def special_ids(settings, generation, size) -> dict[str, Any]:
     }
 
 
+def _dropped(settings, unread):
+    """Returns a note for each of the settings in `unread` that has an effect, a list."""
+    return [
+        f"`{name}` = {settings.get(name)!r} is not carried over"
+        for name, idle in unread.items()
+        if settings.get(name, idle[0]) not in idle
+    ]
+
+
 def _banned(settings, ends, size):
     """Returns the token ids in `bad_words_ids`; sequences of several tokens are refused.
 
@@ -145,9 +173,13 @@ def _search(settings, notes, counted):
     # Hugging Face does not count the end token that it forbids.
     shortest = settings.count("min_length", 0, least=0) - (counted - 1)
     if beams == 1:
+        search = _single(settings, notes, longest)
         if shortest > 1:
-            notes.append(f"`min_length` = {shortest} is not carried over to greedy search")
-        return Greedy(longest)
+            kind = "sampling" if isinstance(search, Sample) else "greedy search"
+            notes.append(f"`min_length` = {shortest} is not carried over to {kind}")
+        return search
+    if settings.flag("do_sample"):
+        notes.append("`do_sample` = True is not carried over to a beam")
     penalty = settings.number("length_penalty", 1.0)
     early = settings.get("early_stopping", False)
     if early == "never":
@@ -162,4 +194,38 @@ def _search(settings, notes, counted):
         extra_length=None,
         max_length=longest,
         stopping="count" if early is True else "score",
+        repetition_penalty=_number(settings, "repetition_penalty", 1.0, above=0),
     )
+
+
+def _single(settings, notes, longest):
+    """Returns the `Sample`, or without `do_sample` the `Greedy`; adds to the notes.
+
+    Args:
+        settings: See `read_generation`.
+        notes: List of the notes.
+        longest: Maximum number of new tokens, or `None`.
+    """
+    penalty = _number(settings, "repetition_penalty", 1.0, above=0)
+    if not settings.flag("do_sample"):
+        return Greedy(longest, repetition_penalty=penalty)
+    notes += _dropped(settings, OF_SAMPLING)
+    top_k = TOP_K if settings.get("top_k") is None else settings.count("top_k", least=0)
+    return Sample(
+        _number(settings, "temperature", 1.0, above=0),
+        top_k,
+        _number(settings, "top_p", 1.0, most=1),
+        max_length=longest,
+        min_p=_number(settings, "min_p", 0.0, most=1),
+        repetition_penalty=penalty,
+    )
+
+
+def _number(settings, name, default, above=None, most=math.inf):
+    """Returns a number within its limits; `null` counts as missing."""
+    value = default if settings.get(name) is None else settings.number(name, default)
+    if above is not None and value <= above:
+        raise settings.wrong(name, f"a number above {above}")
+    if not (above is not None or value >= 0) or value > most:
+        raise settings.wrong(name, f"a number between 0 and {most}")
+    return value

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample, SearchOptions
+from keras_transformer.decoding.greedy import shared_settings
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import output_limit
 from keras_transformer.decoding.predictor import Vocabulary
@@ -125,8 +126,8 @@ class Generator(TextAnswering, TextPipeline):
 
     @property
     def greedy(self) -> Greedy:
-        """Greedy search with the length limit of `search`."""
-        return Greedy(self.search.max_length)
+        """Greedy search with the length limit and the repetition penalty of `search`."""
+        return Greedy.like(self.search)
 
     @property
     def default_search(self) -> Greedy | Beam | Sample:
@@ -137,11 +138,12 @@ class Generator(TextAnswering, TextPipeline):
         """Returns the default search for `n` outputs of each input.
 
         If `search` is a beam search, it is widened to at least `n` hypotheses. Greedy search is
-        replaced by a beam of 4 hypotheses, or `n` if that is more, with the same length limit.
+        replaced by a beam of 4 hypotheses, or `n` if that is more, with the same length limit and
+        repetition penalty.
         """
         beam = self.search
         if not isinstance(beam, Beam):
-            beam = Beam(4, max_length=self.search.max_length)
+            beam = Beam(4, **shared_settings(self.search))
         return dataclasses.replace(beam, size=max(beam.size, n))
 
     def encode(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -20,11 +20,14 @@ CONTROLS = [
     {"top_p": 0.6},
     {"top_p": 0.0},
     {"temperature": 1.7, "top_k": 4, "top_p": 0.8},
+    {"min_p": 0.25},
+    {"min_p": 1.0},
+    {"temperature": 0.8, "top_k": 4, "top_p": 0.9, "min_p": 0.3},
 ]
 
 
-def truncated(logits, temperature=1.0, top_k=0, top_p=1.0):
-    """Returns the probabilities of a step in float64: temperature, then top k, then top p."""
+def truncated(logits, temperature=1.0, top_k=0, top_p=1.0, min_p=0.0):
+    """Returns the probabilities of a step: temperature, then top k, then top p, then min p."""
     probabilities = np.exp((logits - logits.max()) / temperature)
     ranking = sorted(range(len(logits)), key=lambda token: (-probabilities[token], token))
     ranking = ranking[: top_k or None]
@@ -35,6 +38,8 @@ def truncated(logits, temperature=1.0, top_k=0, top_p=1.0):
             break
         kept.append(token)
         so_far += probabilities[token]
+    kept = [token for token in kept if probabilities[token] >= min_p * probabilities[kept[0]]]
+    so_far = sum(probabilities[token] for token in kept)
     result = np.zeros(len(logits))
     for token in kept:
         result[token] = probabilities[token] / so_far

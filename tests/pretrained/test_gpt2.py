@@ -24,6 +24,8 @@ from gpt2_folders import (
 from marks import slow_except
 
 from keras_transformer import Greedy, from_pretrained
+from keras_transformer.decoding import Sample
+from keras_transformer.decoding.generation import Generation
 from keras_transformer.export import SavedModelOptions, export_litert, export_saved_model
 from keras_transformer.pipelines import TextGenerator
 from keras_transformer.pretrained.read import read_checkpoint
@@ -100,6 +102,39 @@ def test_every_end_token_of_outputs_is_kept(ends, expected, tmp_path):
         END,
         expected,
     ) and checkpoint.notes == []
+
+
+def test_the_search_of_outputs_is_read(tmp_path):
+    """As `generate` does: `top_k` is 50 if it is missing; `null` counts as missing."""
+    write_folder(tmp_path)
+
+    def read(**settings):
+        (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+        return read_checkpoint(tmp_path)
+
+    given = {"temperature": 0.6, "top_p": 0.9, "min_p": 0.1, "repetition_penalty": 1.3}
+    checkpoint = read(do_sample=True, **given, max_length=90, top_h=None)
+    right = Sample(0.6, 50, 0.9, min_p=0.1, repetition_penalty=1.3)
+    assert checkpoint.search == right and checkpoint.notes == []
+    stored = Generation.from_dict(json.loads(json.dumps(checkpoint.generation.to_dict())))
+    assert stored == checkpoint.generation
+    assert read(do_sample=True, top_k=0, temperature=None).search == Sample(1.0)
+    assert read(repetition_penalty=1.1, top_p=0.9).search == Greedy(repetition_penalty=1.1)
+    assert read(do_sample=False, temperature=0.6).generation is None
+    checkpoint = read(do_sample=True, typical_p=0.9, num_beams=4, no_repeat_ngram_size=3)
+    assert checkpoint.notes == [
+        "`num_beams` = 4 is not carried over",
+        "`no_repeat_ngram_size` = 3 is not carried over",
+        "`typical_p` = 0.9 is not carried over",
+    ]
+    for name, value, rule in (
+        ("temperature", 0.0, "a number above 0"),
+        ("top_p", 1.5, "a number between 0 and 1"),
+        ("repetition_penalty", -1.0, "a number above 0"),
+        ("do_sample", "yes", "true or false"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must be {rule}"):
+            read(**{"do_sample": True, name: value})
 
 
 def test_two_kinds_of_padding_are_refused(tmp_path):

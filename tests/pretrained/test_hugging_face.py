@@ -19,7 +19,8 @@ import tensorflow as tf
 from opus_folders import vocabulary, write_vocabulary
 
 from keras_transformer import Beam, Greedy
-from keras_transformer.decoding import SearchOptions
+from keras_transformer.decoding import Sample, SearchOptions, Vocabulary
+from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.pretrained.read import read_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -88,6 +89,9 @@ CASES = {
         seed=10, decoder_start_token_id=3, generation={"bad_words_ids": [[PAD], [3]]}
     ),
     "not_renormalised": case(seed=14, generation={"renormalize_logits": False}),
+    "penalised": case(
+        seed=16, generation={"renormalize_logits": False, "repetition_penalty": 1.4}
+    ),
     "settings_not_read": case(seed=15, **NOT_READ),
     "pegasus": case("Pegasus", seed=11),
     "mbart": case("MBart", seed=12),
@@ -175,9 +179,9 @@ def test_the_arithmetic_in_numpy_equals_torch(name):
     np.testing.assert_allclose(logits, expected["left_logits"], rtol=0, atol=1e-4)
 
 
-def search_of(options):
+def search_of(options, repetition_penalty=1.0):
     if options["num_beams"] == 1:
-        return Greedy()
+        return Greedy(repetition_penalty=repetition_penalty)
     return Beam(
         options["num_beams"],
         options.get("length_penalty", 1.0),
@@ -185,6 +189,7 @@ def search_of(options):
         extra_length=None,
         max_length=LIMIT - 1,
         stopping="count" if options.get("early_stopping") else "score",
+        repetition_penalty=repetition_penalty,
     )
 
 
@@ -205,8 +210,9 @@ def test_searches_emit_the_same_tokens(name, search):
     checkpoint, expected = converted(name)
     options = SEARCHES[search]
     count = options.get("num_return_sequences", 1)
+    penalty = CASES[name]["generation"].get("repetition_penalty", 1.0)
     run = tf.function(
-        lambda source: search_of(options)(
+        lambda source: search_of(options, penalty)(
             checkpoint.model, source, SearchOptions(n_best=count, cache_length=LIMIT - 1)
         )[:2],
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
@@ -222,6 +228,41 @@ def test_searches_emit_the_same_tokens(name, search):
             np.testing.assert_allclose(
                 scores.reshape(-1), expected[f"{side}_{search}_scores"], rtol=0, atol=1e-4
             )
+
+
+WARPERS = """
+import sys, numpy as np, torch
+from transformers.generation import logits_process as ours
+data = np.load(sys.argv[1])
+ids, logits = (torch.tensor(data[name]) for name in ("ids", "logits"))
+steps = [ours.RepetitionPenaltyLogitsProcessor(1.7), ours.TemperatureLogitsWarper(0.8)]
+steps += [ours.TopKLogitsWarper(30), ours.TopPLogitsWarper(0.95), ours.MinPLogitsWarper(0.05)]
+for step in steps:
+    logits = step(ids, logits)
+np.save(sys.argv[1] + ".npy", torch.softmax(logits, -1).numpy())
+"""
+
+
+def test_a_sample_draws_with_the_probabilities_of_the_logits_processors(tmp_path):
+    if folder() is None:
+        pytest.skip("needs KERAS_TRANSFORMER_TRANSFORMERS, a Python with torch and transformers")
+    rng, count = np.random.default_rng(0), 20_000
+    logits = rng.normal(0, 2, [3, 50]).astype("float32")
+    ids = rng.integers(1, 50, [3, 8])
+    np.savez(tmp_path / "logits.npz", ids=ids, logits=logits)
+    subprocess.run([PYTHON, "-c", WARPERS, tmp_path / "logits.npz"], check=True)
+    expected = np.load(tmp_path / "logits.npz.npy")
+    sample = Sample(0.8, 30, 0.95, min_p=0.05, repetition_penalty=1.7)
+    draws = tf.constant((np.arange(count, dtype="float32")[:, None] + 0.5) / count)
+    for row, read, right in zip(logits, ids, expected, strict=True):
+        begin, *others = read.tolist()  # the decoder reads its first token before an output
+        penalty = Repetition.of(sample, Vocabulary(50, 0, begin, 49))
+        seen = penalty.seen(tf.constant([[others]]), tf.fill([7], True))
+        penalised = penalty.of_logits(tf.constant(row[None, None]), seen)[0]
+        tokens = sample.draw(tf.repeat(penalised, count, axis=0), draws)
+        shares = np.bincount(tokens, minlength=50) / count
+        assert (right[shares > 0] > 0).all() and (right > 0).sum() < 30
+        np.testing.assert_allclose(shares, right, rtol=0, atol=2 / count)
 
 
 @pytest.mark.parametrize("name", ["shared", "forced_end_of_its_own", "no_forced_end"])

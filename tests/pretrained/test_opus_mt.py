@@ -208,11 +208,15 @@ def test_the_search_is_read_from_the_files(tmp_path):
     generation = {"eos_token_id": 0, "max_length": 20, "repetition_penalty": 3.0}
     (tmp_path / "generation_config.json").write_text(json.dumps(generation))
     checkpoint = read_checkpoint(tmp_path)
-    assert checkpoint.search == Greedy(max_length=19)
+    assert checkpoint.search == Greedy(max_length=19, repetition_penalty=3.0)
     assert checkpoint.model.config.head.rules.banned_ids == ()
     assert checkpoint.model.config.head.rules.forced_eos_id is None
-    assert checkpoint.notes == ["`repetition_penalty` = 3.0 is not carried over"]
-    assert checkpoint.generation == Generation(Greedy(max_length=19), notes=tuple(checkpoint.notes))
+    assert checkpoint.notes == [] and checkpoint.generation == Generation(checkpoint.search)
+    beams = {"num_beams": 3, "repetition_penalty": 1.2, "do_sample": True}
+    (tmp_path / "generation_config.json").write_text(json.dumps(beams))
+    checkpoint = read_checkpoint(tmp_path)
+    assert checkpoint.search.repetition_penalty == 1.2 and checkpoint.search.size == 3
+    assert checkpoint.notes == ["`do_sample` = True is not carried over to a beam"]
 
 
 def test_custom_start_padding_and_forced_end_tokens(tmp_path):

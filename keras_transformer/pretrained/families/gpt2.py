@@ -4,13 +4,12 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
-from keras_transformer.pretrained.generation import ends_of
+from keras_transformer.pretrained.generation import ends_of, generation_of_texts
 from keras_transformer.pretrained.names import SAME, Layout, Weight, is_tied, layers, token_weights
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
@@ -57,7 +56,7 @@ class GPT2(Family):
         own = CheckpointSettings({"eos_token_id": tokenizer.eos_id}, self.settings.path)
         first, further = ends_of(own, self.generation_settings, tokenizer.vocab_size)
         further = [end for end in (first, *further) if end != tokenizer.eos_id]
-        return Generation(rules=OutputRules(end_ids=tuple(further))) if further else None
+        return generation_of_texts(self.generation_settings, further)
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self.tokenizer

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.checks import is_integer
-from keras_transformer.decoding import Greedy
+from keras_transformer.decoding import Beam
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
@@ -225,7 +225,7 @@ class Whisper(Family):
         most = max(1, self.settings.count("max_target_positions") - 1 - count)
         longest = most if search.max_length is None else search.max_length + 1
         search = dataclasses.replace(search, max_length=min(longest, most))
-        if isinstance(search, Greedy):
+        if not isinstance(search, Beam):
             return search
         return dataclasses.replace(search, min_length=max(1, search.min_length - count))
 

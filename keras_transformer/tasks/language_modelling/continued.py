@@ -11,6 +11,7 @@ from keras_transformer.decoding.constraints import Constraints, with_rules_of
 from keras_transformer.decoding.greedy import Greedy
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.prompts import Beginning
+from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.rules import Rules
 from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.search import SearchOptions, check_search
@@ -181,6 +182,7 @@ class Continued:
             else Rules(constraints, vocabulary, self._length, beginning),
             detects=False,
             options=SearchOptions(),
+            repetition=Repetition.of(search, vocabulary),
         )
 
     def _traced(self, kind):

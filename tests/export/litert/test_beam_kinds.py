@@ -12,7 +12,7 @@ from exporting import asked
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.cli.main import cli
 from keras_transformer.export import LiteRTOptions
-from keras_transformer.export.litert.beams import beam_in, beam_metadata, check_beam, search_in
+from keras_transformer.export.litert.beams import beam_in, check_beam, search_in, searches_metadata
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS, make_signatures
 from keras_transformer.export.litert.runtime import LiteRTTranslator
@@ -40,7 +40,7 @@ def test_a_file_has_signatures_of_its_searches():
 
 
 def test_a_file_without_greedy_search_says_so():
-    metadata = {SIGNATURES: ONLY_BEAM, **beam_metadata(NARROW, NARROW)}
+    metadata = {SIGNATURES: ONLY_BEAM, **searches_metadata(None, NARROW, NARROW)}
     assert search_in(metadata, None, SIGNATURES, "x") == NARROW
     for search in (Greedy(), Greedy(9)):
         with pytest.raises(ValueError, match="^x was exported with --beam-only, so it has no gree"):
@@ -48,16 +48,16 @@ def test_a_file_without_greedy_search_says_so():
 
 
 def test_a_file_knows_its_beam_and_its_default():
-    metadata = {SIGNATURES: BOTH, **json.loads(json.dumps(beam_metadata(NARROW, NARROW)))}
+    metadata = {SIGNATURES: BOTH, **json.loads(json.dumps(searches_metadata(None, NARROW, NARROW)))}
     assert search_in(metadata, None, SIGNATURES, "x") == beam_in(metadata) == NARROW
     assert search_in(metadata, Greedy(), SIGNATURES, "x") == Greedy()
-    metadata |= beam_metadata(NARROW, Greedy())
+    metadata |= searches_metadata(None, NARROW, Greedy())
     assert search_in(metadata, None, SIGNATURES, "x") == Greedy() and beam_in(metadata) == NARROW
-    assert beam_metadata(None, NARROW) == {}
+    assert searches_metadata(None, None, NARROW) == {}
 
 
 def test_a_beam_of_another_kind_than_the_files_is_refused():
-    metadata = {SIGNATURES: BOTH, **beam_metadata(NARROW, Greedy())}
+    metadata = {SIGNATURES: BOTH, **searches_metadata(None, NARROW, Greedy())}
     other = Beam(4, 0.3, normalization="power", stopping="narrow", extra_length=7)
     assert search_in(metadata, other, SIGNATURES, "x") == other
     for beam, name, value in (

@@ -206,7 +206,7 @@ def test_a_file_with_only_a_beam_is_searched_with_it(browser, site, translator, 
 def test_samples_are_those_of_python(browser, site, light, sentences):
     """The seed of a sentence has its index in the list, whatever its place in a batch."""
     sentences = [text for text in sentences if len(text) < 25]
-    sample = Sample(temperature=3.0, top_p=0.95, seed=5, max_length=6)
+    sample = Sample(3.0, 0, 0.95, 5, 6, min_p=0.001, repetition_penalty=1.1)
     export_onnx(light, site / "sample.onnx", sentences[:3], OnnxOptions(search=sample))
     expected = keras_transformer.open(site / "sample.onnx").answer(sentences)
     assert [one.text for one in expected] != light(sentences)
