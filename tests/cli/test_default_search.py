@@ -76,10 +76,13 @@ def test_a_run_stores_its_search(run, tmp_path):
     ("content", "message"),
     [
         ("{", "Expecting property name"),
-        ('{"search": "best"}', "`search` must be one of greedy, beam, ctc. Received: 'best'"),
+        (
+            '{"search": "best"}',
+            "`search` must be one of greedy, beam, ctc, sample. Received: 'best'",
+        ),
         ('{"search": "beam", "width": 3}', "no beam has these fields: .*width"),
         ('{"search": "beam", "size": 0}', "`size` must be at least 1"),
-        ("[]", "`search` must be one of greedy, beam, ctc. Received: None"),
+        ("[]", "`search` must be one of greedy, beam, ctc, sample. Received: None"),
     ],
 )
 def test_a_damaged_search_is_reported(tmp_path, content, message):

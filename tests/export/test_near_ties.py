@@ -110,8 +110,9 @@ def test_a_scorer_reads_every_output_once_and_few_logits_at_a_time(
     size = random_translator.model.config.output_size
     monkeypatch.setattr("keras_transformer.export.scorer.LOGITS", 2 * LIMIT * size)
     scorer = Scorer(random_translator)
-    read = scorer._read
-    monkeypatch.setattr(scorer, "_read", lambda *ids: batches.append(ids[1].shape) or read(*ids))
+    read = scorer._graph(1.0, False)
+    recorded = {(1.0, False): lambda *ids: batches.append(ids[1].shape) or read(*ids)}
+    monkeypatch.setattr(scorer, "_graphs", recorded)
     parts = scorer.read(sources, targets)
     for one, other in zip(whole, parts, strict=True):
         assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(other), abs=1e-4)
