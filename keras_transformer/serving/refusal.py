@@ -1,17 +1,21 @@
 """The error that ends a request, before a protocol gives it a form."""
 
+import textwrap
+
+LONGEST = 1000
+
 
 class Refusal(Exception):
     """A request that is not answered.
 
     Args:
         status: Status of HTTP.
-        message: One line for the client.
+        message: Text for the client, which becomes one line of at most `LONGEST` characters.
         retry_after: Seconds after which the client may try again. `None`: it need not try.
     """
 
     def __init__(self, status: int, message: str, retry_after: int | None = None):
-        super().__init__(" ".join(message.split()))
+        super().__init__(textwrap.shorten(message, LONGEST, placeholder=" ..."))
         self.status, self.retry_after = status, retry_after
         self.message = str(self)
 

@@ -1,5 +1,6 @@
 """A server from the first request to a graceful stop."""
 
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -12,7 +13,12 @@ from keras_transformer.serving.connections import limited_connections
 from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.service import Service
 
+try:
+    import resource
+except ModuleNotFoundError:  # Windows, which has no such limit
+    resource: Any = None
 KEEP_ALIVE = 15  # seconds between two requests of a connection
+FILES = 128  # open files besides connections
 
 
 def listening_socket(options: ServerOptions) -> socket.socket:
@@ -81,6 +87,8 @@ def serve(
 def configured(service: Service, app: Any) -> uvicorn.Config:
     """Returns the configuration of uvicorn for the application that serves a model."""
     options = service.options
+    # A form that is no form is refused, and not also a line on stderr.
+    logging.getLogger("python_multipart").addHandler(logging.NullHandler())
     return uvicorn.Config(
         app,
         loop="asyncio",
@@ -92,7 +100,24 @@ def configured(service: Service, app: Any) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=options.max_connections,
+        limit_concurrency=possible_connections(options.max_connections),
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(options.timeout + options.read_timeout) + 1,
     )
+
+
+def possible_connections(most: int) -> int:
+    """Returns `most`, or as many connections as the system lets a process have.
+
+    Raises the limit of this process, which is often 1,024 open files, if the system allows it.
+    """
+    if resource is None:
+        return most
+    allowed, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY in (allowed, hard) and allowed == hard:
+        return most
+    wanted = most + FILES
+    if allowed < wanted:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, min(most, allowed - FILES))

@@ -165,6 +165,8 @@ def test_samples_depend_on_the_seed_and_not_on_the_batch(completing):
     [
         ({"n": 2}, "`n` must be 1"),
         ({"n": True}, "`n` must be 1"),
+        ({"temperature": 10**400}, "too large"),
+        ({"seed": 10**30}, "`seed` must be"),
         ({"min_length": 1}, "Unrecognized request argument supplied: min_length"),
         ({"stream_options": {}}, "`stream_options` needs `stream`."),
         ({"prompt": []}, "`prompt` must not be an empty list."),

@@ -13,7 +13,7 @@ from servers import NAMED, Shouting, serving
 from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.protocol import Protocol
 from keras_transformer.serving.protocols import PROTOCOLS
-from keras_transformer.serving.server import listening_socket
+from keras_transformer.serving.server import listening_socket, possible_connections
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +107,7 @@ def test_a_bad_input_fails_alone(served, model):
         (b"[" * 100_000, "too many levels."),
         (b'{"q": ' + b"9" * 5000 + b"}", "the body must be JSON: "),
         (b"[]", "the body must be an object in JSON."),
+        (translation("a", format="x" * 150_000), "the format ..."),
         (b"", "the body must be JSON: "),
     ],
 )  # fmt: skip
@@ -162,19 +163,44 @@ def test_slow_clients_lose_their_connection(limited):
     assert translate(limited, "a") == (200, {"translatedText": "A"})
 
 
+def test_clients_that_take_no_response_lose_their_connection_and_slow_ones_do_not(model):
+    limits = {"read_timeout": 1.0, "max_characters": 10**7, "max_body": 10**7}
+    with serving(model, **NAMED, **limits) as served:
+        body = json.dumps(translation("x" * 9_000_000)).encode()
+        request = HEADER + b"content-length: %d\r\n\r\n" % len(body) + body
+        with socket.socket() as idle, socket.socket() as slow:
+            for client in (idle, slow):
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.connect(("127.0.0.1", served.port))
+                client.sendall(request)
+            received, begin = 0, time.monotonic()
+            while part := slow.recv(2**20):
+                received += len(part)
+                if time.monotonic() < begin + 1.5:
+                    time.sleep(0.05)
+            assert received > 9_000_000
+            until(lambda: not served.server.server_state.connections)
+
+
 @pytest.mark.parametrize(
     "request_",
     [
         HEADER + b"transfer-encoding: chunked\r\n\r\nZZ\r\nnonsense\r\n0\r\n\r\n",
         HEADER + b"content-length: 5\r\ncontent-length: 6\r\n\r\nabcdef",
         HEADER + b"content-length: -1\r\n\r\n",
+        HEADER.replace(b"application/json", b"multipart/form-data; boundary=x")
+        + b"content-length: 3\r\n\r\nabc",
+        HEADER.replace(b"POST", b"POST\0"),
+        HEADER + b"host: b\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
         b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nconnection: close\r\nhost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\nconnection: close\r\nhost: a\r\n" + b"x: y\r\n" * 50_000 + b"\r\n",
     ],
 )
-def test_nonsense_is_refused_and_the_server_lives_on(limited, request_):
+def test_nonsense_is_refused_and_the_server_lives_on(limited, request_, capfd):
     answer = exchange(limited.port, request_)
+    assert not capfd.readouterr().err
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
     assert translate(limited, "a") == (200, {"translatedText": "A"})
     assert not limited.reports
@@ -347,6 +373,19 @@ def test_responses_are_not_delayed_by_nagles_algorithm():
         with client, accepted:
             asyncio.base_events._set_nodelay(accepted)
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_connections_are_as_many_as_the_system_allows():
+    resource = pytest.importorskip("resource")
+    allowed, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+    try:
+        most = min(1000, hard - 128)
+        assert possible_connections(1000) == most
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most + 128, hard)
+        assert possible_connections(10) == 10
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def test_an_address_in_use_is_an_error_of_one_line(served, model):

@@ -38,14 +38,14 @@ class LanguageModelRequests(OpenAI):
             Refusal: If a value is out of range.
         """
         given = {name: value_of(body, name, NUMBER) for name in SAMPLING}
-        given = {name: float(value) for name, value in given.items() if value is not None}
         seed = value_of(body, "seed", int)
         try:
+            given = {name: float(value) for name, value in given.items() if value is not None}
             if given.get("temperature") == 0 or not given and seed is None:
                 return Greedy(max_length=most)
             seed = uuid.uuid4().int % 2**31 if seed is None else seed
             return self.service.model.sample_with(**given, seed=seed, max_length=most)
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise Refusal(400, str(error)) from None
 
     def answer(self, kind: str, prefix: str) -> dict[str, Any]:
