@@ -5,13 +5,15 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+REFUSED = 64  # connections beyond the limit whose requests are refused; further ones are closed
+
 
 def limited_connections(seconds: float) -> type[H11Protocol]:
     """Returns the class of connections whose clients send a header within `seconds`.
 
     Clients that take no byte of a response for so long also lose their connection. Uvicorn itself
     has a limit between two requests only, not for the first one, nor for a header that arrives in
-    small pieces, nor for responses.
+    small pieces, nor for responses; and it closes no connections beyond its limit of them.
     """
 
     class LimitedConnection(H11Protocol):
@@ -20,6 +22,9 @@ def limited_connections(seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if len(self.connections) > self.limit_concurrency + REFUSED:
+                transport.abort()
+                return
             transport.set_write_buffer_limits(0)  # `pause_writing` as soon as any byte waits
             self._timer = self.loop.call_later(seconds, self._expire)
 

@@ -115,7 +115,8 @@ class ServerOptions(CheckedSettings):
     )
     read_timeout: float = setting(
         10.0,
-        "Seconds in which a client must send the header of a request, and again its body.",
+        "Seconds in which a client must send the header of a request, and again its body, and take "
+        "some part of a response that waits.",
         kind=float,
         above=0,
         metavar="S",

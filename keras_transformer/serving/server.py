@@ -1,8 +1,12 @@
 """A server from the first request to a graceful stop."""
 
+import asyncio
+import errno
 import logging
+import math
 import os
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +22,9 @@ try:
 except ModuleNotFoundError:  # Windows, which has no such limit
     resource: Any = None
 KEEP_ALIVE = 15  # seconds between two requests of a connection
-FILES = 128  # open files besides connections
+FILES = 256  # open files besides connections that are served
+SENT = 2**18  # bytes of a response on their way to a client
+EVERY = 60  # seconds between two reports that there are too many open files
 
 
 def listening_socket(options: ServerOptions) -> socket.socket:
@@ -34,6 +40,9 @@ def listening_socket(options: ServerOptions) -> socket.socket:
         # the second packet of each response by 40 ms.
         bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Of accepted connections as well: whether a client takes bytes is seen only when a third of
+        # the system's buffer is free, which would otherwise have megabytes.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SENT)
         bound.bind(address)
     except OSError as error:
         raise ValueError(f"cannot listen on {host}:{port}: {error.strerror}.") from error
@@ -51,12 +60,25 @@ class GracefulServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], object]):
         super().__init__(config)
-        self._service, self._on_start = service, started
+        self._service, self._on_start, self._reported = service, started, -math.inf
 
     async def startup(self, sockets: Any = None) -> None:
         """Begins to accept requests."""
+        asyncio.get_running_loop().set_exception_handler(self._handle)
         await super().startup(sockets)
         self._on_start()
+
+    def _handle(self, loop, context):
+        """Reports an exception that nobody catches.
+
+        Without a file for another connection, asyncio has one for each that waits, every second.
+        """
+        error = context.get("exception") or RuntimeError(context["message"])
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            if time.monotonic() < self._reported + EVERY:
+                return
+            self._reported = time.monotonic()
+        self._service.report(error)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Ends the server, with status 0, or the process if it ends already."""

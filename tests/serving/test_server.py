@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import errno
 import json
 import socket
 import time
@@ -13,7 +14,7 @@ from servers import NAMED, Shouting, serving
 from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.protocol import Protocol
 from keras_transformer.serving.protocols import PROTOCOLS
-from keras_transformer.serving.server import listening_socket, possible_connections
+from keras_transformer.serving.server import FILES, listening_socket, possible_connections
 
 
 @pytest.fixture(scope="module")
@@ -170,14 +171,14 @@ def test_clients_that_take_no_response_lose_their_connection_and_slow_ones_do_no
         request = HEADER + b"content-length: %d\r\n\r\n" % len(body) + body
         with socket.socket() as idle, socket.socket() as slow:
             for client in (idle, slow):
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
                 client.connect(("127.0.0.1", served.port))
                 client.sendall(request)
             received, begin = 0, time.monotonic()
-            while part := slow.recv(2**20):
+            while part := slow.recv(2**15):
                 received += len(part)
                 if time.monotonic() < begin + 1.5:
-                    time.sleep(0.05)
+                    time.sleep(0.01)
             assert received > 9_000_000
             until(lambda: not served.server.server_state.connections)
 
@@ -375,14 +376,39 @@ def test_responses_are_not_delayed_by_nagles_algorithm():
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
+def test_connections_beyond_the_limit_are_refused_and_then_closed(model):
+    limits = {"max_connections": 2, "read_timeout": 60.0}
+    with serving(model, **NAMED, **limits) as served, contextlib.ExitStack() as stack:
+        address = "127.0.0.1", served.port
+        clients = [stack.enter_context(socket.create_connection(address)) for _ in range(66)]
+        until(lambda: len(served.server.server_state.connections) == 66)
+        assert b" 503 " in exchange_on(clients.pop(), b"GET /health HTTP/1.1\r\nhost: a\r\n")
+        clients.append(stack.enter_context(socket.create_connection(address)))
+        until(lambda: len(served.server.server_state.connections) == 66)
+        assert exchange(served.port) == b""
+        assert clients[0].send(b"GET") == 3
+
+
+def exchange_on(client, header):
+    client.sendall(header + b"connection: close\r\n\r\n")
+    return client.recv(1000)
+
+
+def test_too_many_open_files_are_reported_once_and_other_errors_always(served):
+    for number in (errno.EMFILE, errno.EMFILE, errno.EIO):
+        served.server._handle(None, {"exception": OSError(number, "words")})
+    assert [error.errno for error in served.reports] == [errno.EMFILE, errno.EIO]
+    served.reports.clear()
+
+
 def test_connections_are_as_many_as_the_system_allows():
     resource = pytest.importorskip("resource")
     allowed, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
     try:
-        most = min(1000, hard - 128)
+        most = min(1000, hard - FILES)
         assert possible_connections(1000) == most
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most + 128, hard)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most + FILES, hard)
         assert possible_connections(10) == 10
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
