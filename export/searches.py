@@ -34,21 +34,24 @@ def plain_greedy(pipeline) -> Greedy:
     return Greedy(pipeline.search.max_length)
 
 
-def check_fixed(beam, held, path) -> None:
-    """Raises a `ValueError` if a beam differs from an export's in what the export fixes.
+def check_fixed(search, held, path, *more) -> None:
+    """Raises a `ValueError` if a search differs from an export's in what the export fixes.
 
     Args:
-        beam: The `Beam` to search with.
-        held: The `Beam` of the export.
+        search: The search, a `Beam` or a `Sample`.
+        held: That of the export, of the same kind.
         path: The export, for the error.
+        *more: Names of further settings that the export fixes.
     """
-    for name in ("normalization", "stopping", "min_length", "repetition_penalty"):
-        ours, theirs = getattr(beam, name), getattr(held, name)
+    kind = {Beam: "beam", Sample: "sampling"}[type(held)]
+    names = ("normalization", "stopping", "min_length", "repetition_penalty")
+    for name in (*(names if isinstance(held, Beam) else ()), *more):
+        ours, theirs = getattr(search, name), getattr(held, name)
         if ours != theirs:
             shown = f'"{theirs}"' if isinstance(theirs, str) else theirs
             raise ValueError(
-                f"`{name}` of the beam of {path} is {shown}, which is fixed in the export. "
-                f"Received: search={beam!r}."
+                f"`{name}` of the {kind} of {path} is {shown}, which is fixed in the export. "
+                f"Received: search={search!r}."
             )
 
 

@@ -28,6 +28,7 @@ NAMES: dict[Any, str] = {  # of kinds of values without limits
     bool: "True or False",
     tuple: "a list or tuple of integers",
 }
+LEAST_RATIO = 0.1  # of the length of an output to that of its source
 UNLIMITED = 2**30  # tokens, longer than any output; adding a length does not overflow 32 bits
 
 
@@ -159,6 +160,21 @@ def repetition_penalty(placeholder: float | None = None) -> Any:
     )
 
 
+def length_ratio() -> Any:
+    """Returns the field with the maximum length of an output over that of its source."""
+    return setting(
+        None,
+        "Maximum number of new tokens of an output, as a multiple of the number of tokens of its "
+        "source, ends included, rounded up. A beam adds --extra-length.",
+        kw_only=True,
+        kind=float,
+        least=LEAST_RATIO,
+        is_optional=True,
+        metavar="R",
+        default_help="none",
+    )
+
+
 def length_limit(placeholder: int | None = None) -> Any:
     """Returns the field with the maximum number of new tokens of an output.
 
@@ -234,6 +250,7 @@ class GreedySettings(SearchSettings):
     word: ClassVar[str] = "greedy"
 
     max_length: int | None = length_limit(UNLIMITED)
+    max_length_ratio: float | None = length_ratio()
     repetition_penalty: float = repetition_penalty(2.0)
 
 
@@ -283,7 +300,8 @@ class BeamSettings(SearchSettings):
     )
     extra_length: int | None = setting(
         50,
-        "Number of tokens by which the new part of an output may be longer than its source.",
+        "Number of tokens by which the new part of an output may be longer than its source, or "
+        "than --max-length-ratio times its source.",
         least=0,
         is_optional=True,
         shape=(),
@@ -299,6 +317,7 @@ class BeamSettings(SearchSettings):
         kind=str,
         choices=STOPPINGS,
     )
+    max_length_ratio: float | None = length_ratio()
     repetition_penalty: float = repetition_penalty(2.0)
 
     @property
@@ -353,6 +372,7 @@ class SampleSettings(SearchSettings):
         shape=(),
         metavar="P",
     )
+    max_length_ratio: float | None = length_ratio()
     repetition_penalty: float = repetition_penalty()
 
 

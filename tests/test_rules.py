@@ -18,13 +18,14 @@ from keras_transformer.search_settings import KINDS
 from keras_transformer.tasks.run import Run
 
 SIZES = {"vocab_size": 20, "num_layers": 1, "d_model": 8, "num_heads": 2, "d_ff": 8}
-SHARED = ("max_length", "repetition_penalty")  # of several searches, each by one function
+# Settings of several searches, each declared by a function.
+SHARED = ("max_length", "max_length_ratio", "repetition_penalty")
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 
 
 def test_the_rules_of_a_configuration_reach_the_predictor_whole():
-    config = TransformerConfig(**SIZES, banned_ids=[5], end_ids=[6, 7], length_factor=2.0)
-    rules = OutputRules(banned_ids=(5,), end_ids=(6, 7), length_factor=2.0)
+    config = TransformerConfig(**SIZES, banned_ids=[5], end_ids=[6, 7], max_length_ratio=2.0)
+    rules = OutputRules(banned_ids=(5,), end_ids=(6, 7), max_length_ratio=2.0)
     assert config.head.rules == rules == Vocabulary.of(config).rules
     assert TransformerConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert dataclasses.replace(config, banned_ids=()).head.rules.end_ids == (6, 7)

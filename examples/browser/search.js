@@ -7,9 +7,10 @@ const INPUTS = {
   greedy: () => ({}),
 
   /** The maximum length of the output of each row, and the penalty. */
-  beam({ max_length: most, extra_length: extra, min_length: least, length_penalty }, rows, longest) {
+  beam(search, rows, longest) {
+    const { max_length: most, min_length: least, length_penalty } = search;
     const limits = rows.map(({ length }) => {
-      const wanted = Math.min(most ?? longest, length + (extra ?? longest));
+      const wanted = Math.min(most ?? longest, bySource(search, length, longest));
       return Math.min(Math.max(wanted, least), longest);
     });
     return {
@@ -33,6 +34,12 @@ const INPUTS = {
     };
   },
 };
+
+/** The maximum length of an output by the length of its source: the product is in float32. */
+function bySource({ max_length_ratio: ratio, extra_length: extra }, length, longest) {
+  if (ratio == null) return length + (extra ?? longest);
+  return Math.max(Math.ceil(Math.fround(Math.fround(ratio) * length)), 1) + (extra ?? 0);
+}
 
 const ofRows = (array) => [array, [array.length]];
 

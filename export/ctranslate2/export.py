@@ -58,8 +58,8 @@ def export_ctranslate2(
       search of the pipeline has its own `max_length`, it is `greedy_max_new_tokens` in
       `config.json`. CTranslate2 also counts the tokens that an output begins with, such as those
       of a prompt: add them to the limit, and divide a batch in which limits differ;
-    - `length_factor` in `config.json`: `max_decoding_length` is at most this many times the number
-      of tokens of the source with its end, rounded up, as in Marian;
+    - `max_length_ratio` in `config.json`: `max_decoding_length` is at most this many times
+      the number of tokens of the source with its end, rounded up, as in Marian;
     - `Beam(normalization="average")`: `length_penalty=1, return_end_token=True`;
     - `Beam(normalization="none")`: `length_penalty=1e-9`. With 0, CTranslate2 continues
       until the best of all hypotheses has ended, whereas `Beam` stops as soon as `beam_size`

@@ -40,6 +40,11 @@ def options_of_search(search) -> dict[str, Any]:
             "`repetition_penalty` must be 1 with CTranslate2, whose own penalty also changes the "
             f"scores of other tokens. Received: search={search!r}."
         )
+    if search.max_length_ratio is not None:
+        raise ValueError(
+            "`max_length_ratio` must be None with CTranslate2, which has no limit that depends on "
+            f"the source. Received: search={search!r}."
+        )
     if isinstance(search, Greedy):
         return {"beam_size": 1, "length_penalty": 0}
     by_sum = search.penalty(2) == 1

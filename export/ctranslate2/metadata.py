@@ -14,7 +14,7 @@ FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
 LANGUAGES = "language_codes"
 ENDS = "end_ids"
-FACTOR = "length_factor"
+FACTOR = "max_length_ratio"
 HIDDEN = "hides_start"  # whether outputs are computed without the token that begins them
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.

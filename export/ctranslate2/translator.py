@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from keras_transformer.decoding import Beam
-from keras_transformer.decoding.predictor import limits_by_factor
+from keras_transformer.decoding.limits import limits_of
 from keras_transformer.export.ctranslate2.generation import CTranslate2Generator
 from keras_transformer.export.ctranslate2.metadata import (
     FACTOR,
@@ -90,8 +90,7 @@ class CTranslate2Translator(CTranslate2Generator):
         limit, factor = super().limit(source), self.metadata[FACTOR]
         if factor is None:
             return limit
-        limits = limits_by_factor(factor, self.max_length)
-        return min(limit, int(limits[min(len(source), len(limits) - 1)]))
+        return min(limit, int(limits_of(len(source), factor, self.max_length)))
 
     def is_incomplete(self, ids: Sequence[int], source: Sequence[int]) -> bool:  # noqa: D102
         forced = self.metadata[FORCED] is not None and len(ids) >= self.limit(source)

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
+from keras_transformer.decoding.loop import smaller
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import as_dict, from_dict
 from keras_transformer.export.litert.format import FORMAT
@@ -33,11 +34,13 @@ def beam_of(search, kind) -> Beam | None:
 
 def check_beam(search, kind) -> None:
     """Raises a `ValueError` if a beam has a setting that signatures of a kind do not support."""
-    if kind == STRINGS and search.max_length is not None:
-        raise ValueError(
-            "`search` must have no `max_length` if the .tflite file takes strings. "
-            f"Received: search={search!r}."
-        )
+    if kind == STRINGS:
+        for name in ("max_length", "max_length_ratio"):
+            if getattr(search, name) is not None:
+                raise ValueError(
+                    f"`search` must have no `{name}` if the .tflite file takes strings. "
+                    f"Received: search={search!r}."
+                )
     FORMAT.beams.check(search)
 
 
@@ -110,7 +113,7 @@ def _greedy(search, metadata, path):
         return held
     longest = metadata["max_length"]
     fixed = {signature.get("max_length") or signature["target_length"] for signature in greedy}
-    if search.limit(None, longest) not in fixed:
+    if smaller(search.max_length, longest) not in fixed:
         raise ValueError(
             f"`max_length` of the greedy search of {path} is {max(fixed)}, which is fixed in the "
             f"export. Received: search={search!r}."

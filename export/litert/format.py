@@ -127,7 +127,15 @@ FORMAT = Format(
         "a .tflite file", "Also export beam search with N hypotheses, beside greedy search."
     ),
     opened_with=(
-        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output"),
+        *(
+            "greedy",
+            "beam",
+            "n_best",
+            "length_penalty",
+            "extra_length",
+            "max_length_ratio",
+            "max_output",
+        ),
         *("source_language", "target_language", "alignments"),
     ),
     refusal="keras_transformer.export.litert.generated:check_run",

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.encoder_decoder import check_alignment
-from keras_transformer.decoding.loop import output_limit
+from keras_transformer.decoding.loop import output_limit, smaller
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
 from keras_transformer.export.errors import ExportError
@@ -152,7 +152,9 @@ class LiteRTGeneration(FixedContents):
         config = pipeline.model.config
         limit = None if beam_only else int(output_limit(greedy, config, longest, longest))
         limits, size = (longest, limit), getattr(beam, "size", None)
-        most = {} if greedy.max_length is None else {"max_length": greedy.limit(None, longest)}
+        most = (
+            {} if greedy.max_length is None else {"max_length": smaller(greedy.max_length, longest)}
+        )
         self._ids = make_signatures(
             lengths, self.batch_sizes, *limits, size, self._n_best, alignment, **most
         )

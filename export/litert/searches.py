@@ -198,7 +198,8 @@ def _find(model, kinds, cache_stages, signature, source, **numbers):
     beam, greedy = kinds
     search: Any = dataclasses.replace(greedy, max_length=signature.max_length)
     if signature.beam_size is not None:
-        numbers = {"extra_length": None, "max_length": None, **numbers}
+        unlimited = {"extra_length": None, "max_length": None, "max_length_ratio": None}
+        numbers = {**unlimited, **numbers}  # the program limits lengths: see `beam_inputs`
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
     options = SearchOptions(
         n_best=signature.n_best,

@@ -83,8 +83,8 @@ def export_marian(
     weights are compared, computed in float32; the effect of the engine's products of integers is
     not measured.
 
-    The decoders' settings contain the model's `length_factor`, or Marian's own of 3 if it has none.
-    A `max_length` of the pipeline's search is not exported.
+    The decoders' settings contain the model's `max_length_ratio`, or Marian's own of 3 if it has
+    none. Nothing of the pipeline's search is exported.
 
     Args:
         pipeline: A `Translator` or a `Summarizer`. Its shortlist is exported for the engines, but
@@ -150,7 +150,7 @@ def _quiet(pipeline):
         model.config,
         banned_ids=never_emitted(model.config),
         suppressed_ids=(unknown,),
-        length_factor=model.config.head.rules.length_factor or DEFAULT_LENGTH_FACTOR,
+        max_length_ratio=model.config.head.rules.max_length_ratio or DEFAULT_LENGTH_FACTOR,
     )
     quiet = Transformer(config, dtype="float32")
     quiet.set_weights(model.get_weights())
@@ -183,7 +183,7 @@ class _Draft:
         write_npz(folder / MODEL, arrays)
         write_bin(folder / BINARY, arrays)
         vocabularies = _write_vocabularies(folder, pipeline.tokenizers)
-        options = {LENGTH_FACTOR: pipeline.model.config.head.rules.length_factor}
+        options = {LENGTH_FACTOR: pipeline.model.config.head.rules.max_length_ratio}
         if self.shortlist is not None:
             self.shortlist.write(folder / SHORTLIST)
             options["shortlist"] = [SHORTLIST, False]

@@ -80,7 +80,16 @@ FORMAT = Format(
         "an .onnx file", "Export beam search with N hypotheses instead of greedy search."
     ),
     opened_with=(
-        *("greedy", "beam", "n_best", "length_penalty", "extra_length", "max_output", "sample"),
+        *(
+            "greedy",
+            "beam",
+            "n_best",
+            "length_penalty",
+            "extra_length",
+            "max_length_ratio",
+            "max_output",
+            "sample",
+        ),
         *("source_language", "target_language", "alignments"),
     ),
     refusal="keras_transformer.export.onnx.vocabularies:check_run",

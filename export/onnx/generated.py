@@ -68,7 +68,8 @@ class OnnxGeneration(GraphContents):
         search, alignment = self._search, self._options.alignment
         options = pipeline.options(n_best=self._n_best, alignment=alignment)
         if isinstance(search, Beam):
-            search = dataclasses.replace(search, extra_length=None, **settings)
+            unlimited = {"extra_length": None, "max_length_ratio": None}  # see `beam_inputs`
+            search = dataclasses.replace(search, **unlimited, **settings)
             return search(pipeline.searched, source, options)
         found = dataclasses.replace(search, **settings)(pipeline.searched, source, options)
         return found._make(None if field is None else tf.squeeze(field, 1) for field in found)

@@ -78,6 +78,8 @@ class OnnxTranslator(OpenFile, OpenGenerator):
             check_fixed(search, held, self.path)
         elif isinstance(search, Greedy):
             return fixed_greedy(search, held, self.path)
+        else:
+            check_fixed(search, held, self.path, "max_length_ratio")
         return search
 
     def beam_with(self, **settings: Any) -> Beam:

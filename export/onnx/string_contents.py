@@ -6,7 +6,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.onnx.generated import OnnxGeneration
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.packages import require_extensions
-from keras_transformer.export.onnx.string_graph import OPERATORS, with_strings
+from keras_transformer.export.onnx.string_graph import OPERATORS, check_ratio, with_strings
 from keras_transformer.export.onnx.string_proof import UNKNOWN, require_same_strings
 from keras_transformer.export.onnx.strings_runtime import OnnxStringTranslator, StringModel
 from keras_transformer.export.onnx.vocabularies import check_vocabulary
@@ -36,6 +36,7 @@ class OnnxStringGeneration(OnnxGeneration):
                 f"`tokenizer` needs a model with an encoder. Received: one for {pipeline.task}. "
                 "Export without the tokenizer."
             )
+        check_ratio(pipeline.search if options.search is None else options.search)
         tokenizers = pipeline.tokenizers
         for tokenizer in dict.fromkeys(tokenizers):
             check_vocabulary(tokenizer)

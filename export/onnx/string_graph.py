@@ -193,6 +193,15 @@ def with_strings(model: Any, pipeline: Any, search: Any) -> Any:
     return model
 
 
+def check_ratio(search: Any) -> None:
+    """Raises a `ValueError` if the graph cannot compute the limit of a beam from its source."""
+    if isinstance(search, Beam) and search.max_length_ratio is not None:
+        raise ValueError(
+            "`search` must have no `max_length_ratio` if the .onnx file takes strings and has a "
+            f"beam. Received: search={search!r}."
+        )
+
+
 def beam_values(beam: Beam) -> dict[str, np.ndarray]:
     """Returns the inputs of a graph of strings with the settings of a `Beam`, `[1]` each."""
     limits = {EXTRA_LENGTH: beam.extra_length, MAX_OUTPUT: beam.max_length}

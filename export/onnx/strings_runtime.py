@@ -18,7 +18,13 @@ from keras_transformer.export.onnx.packages import DOMAIN, require_extensions
 from keras_transformer.export.onnx.packed import unpack
 from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.onnx.sampling import values_of
-from keras_transformer.export.onnx.string_graph import SCORE, TEXT, TRUNCATED, beam_values
+from keras_transformer.export.onnx.string_graph import (
+    SCORE,
+    TEXT,
+    TRUNCATED,
+    beam_values,
+    check_ratio,
+)
 from keras_transformer.export.runtime import Decoded, Pool, check_threads
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.strings import check_sentences
@@ -108,6 +114,7 @@ class OnnxStringTranslator(OnnxTranslator):
             rows = [text if right else "" for text, right in zip(texts, valid, strict=True)]
             inputs = {TEXT: np.array(rows, object)}
             if isinstance(self.search, Beam):
+                check_ratio(self.search)
                 inputs |= beam_values(self.search)
             elif isinstance(self.search, Sample):
                 inputs |= values_of(self.search, range(len(texts)) if numbers is None else numbers)

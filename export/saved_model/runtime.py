@@ -81,7 +81,7 @@ class SavedModelTranslator(OpenGenerator):
         if self.search is not None and "search" not in self._model.signatures:
             raise ValueError(f"{self.path} has no signature `search` for a beam. Export it again.")
         if self.search is not None:
-            check_fixed(self.search, self.beam or Beam(), self.path)
+            check_fixed(self.search, self.beam or Beam(), self.path, "max_length_ratio")
         if any(self._languages) and not self.has_languages:
             raise ValueError(f"{self.path} has no signature `languages`: its languages are fixed.")
         if any(self._languages) and self.search is not None:

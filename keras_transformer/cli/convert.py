@@ -8,8 +8,8 @@ from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands
 from keras_transformer.cli.help import option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
-from keras_transformer.config.rules import LEAST_FACTOR
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.search_settings import LEAST_RATIO
 
 
 @click.group(cls=LeanSubcommands, example="keras-transformer convert hf opus-mt-en-de runs/en-de")
@@ -102,8 +102,8 @@ def hugging_face(directory, run, **options) -> None:
     "1.12.3.  [default: depends on the version of Marian in MODEL, otherwise exact]",
 )
 @option(
-    "--length-factor",
-    type=click.FloatRange(min=LEAST_FACTOR),
+    "--max-length-ratio",
+    type=click.FloatRange(min=LEAST_RATIO),
     metavar="FACTOR",
     group="Model",
     help="End an output that has FACTOR times as many tokens as its source, as Marian's "
@@ -113,7 +113,9 @@ def hugging_face(directory, run, **options) -> None:
 @KEEP
 @NAME
 @LICENSE
-def marian(model, run, vocabularies, max_length, gelu, length_factor, files, license, name) -> None:
+def marian(
+    model, run, vocabularies, max_length, gelu, max_length_ratio, files, license, name
+) -> None:
     """Convert a model of Marian.
 
     MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
@@ -122,7 +124,7 @@ def marian(model, run, vocabularies, max_length, gelu, length_factor, files, lic
     if len(vocabularies) > 2:
         raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
-    options["length_factor"] = length_factor
+    options["max_length_ratio"] = max_length_ratio
     write_run(run, model, files, vocabularies=vocabularies or None, **options)
 
 

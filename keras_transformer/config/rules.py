@@ -16,8 +16,8 @@ from keras_transformer.checks import (
     is_integer,
 )
 from keras_transformer.config.parts import PartConfig
+from keras_transformer.search_settings import LEAST_RATIO
 
-LEAST_FACTOR = 0.1
 # Rules for recordings whose outputs count as invented, which no search applies.
 THRESHOLDS = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
 
@@ -27,16 +27,15 @@ Positive = Annotated[float, check_positive]
 OptionalNumber = Annotated[int | None, functools.partial(check_count, least=0, optional=True)]
 
 
-def check_factor(name: str, value: Any) -> None:
-    """Requires a factor of the length of a source, or `None`."""
+def check_ratio(name: str, value: Any) -> None:
+    """Requires a multiple of the length of a source, or `None`."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"`{name}` must be a number. Received: {name}={value!r}.")
-    if not is_finite(value) or value < LEAST_FACTOR:
+    if not is_finite(value) or value < LEAST_RATIO:
         raise ValueError(
-            f"`{name}` must be a finite number of at least {LEAST_FACTOR}. "
-            f"Received: {name}={value}."
+            f"`{name}` must be a finite number of at least {LEAST_RATIO}. Received: {name}={value}."
         )
 
 
@@ -101,11 +100,11 @@ class OutputRules(PartConfig):
         tokens.""",
         set_by="vocabulary",
     )
-    length_factor: Annotated[float | None, check_factor] = option(
+    max_length_ratio: Annotated[float | None, check_ratio] = option(
         None,
         """Searches end an output that has this many times as many tokens as its source, rounded up,
-        ends included, as Marian does by `max-length-factor`. `None`: the length of the source does
-        not limit outputs.""",
+        ends included, as Marian does by `max-length-factor`. The `max_length_ratio` of a search may
+        be smaller. `None`: the length of the source does not limit outputs.""",
         set_by="vocabulary",
     )
     prompt_ids: tuple = option(

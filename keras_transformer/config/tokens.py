@@ -197,7 +197,7 @@ class TargetHead(OutputHead):
         **options: See `help(TargetHead)`.
     """
 
-    accepted: ClassVar[tuple] = (*OutputHead.accepted, "language_codes", "length_factor")
+    accepted: ClassVar[tuple] = (*OutputHead.accepted, "language_codes", "max_length_ratio")
 
     tie: Literal["all", "target", "none"] = option(  # ty: ignore[incompatible-attribute-override]
         "all",

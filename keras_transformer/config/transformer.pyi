@@ -58,7 +58,7 @@ class TransformerOptions(TypedDict, total=False, closed=True):
     forced_eos_id: int | None
     no_repeat_ngram: int
     language_codes: Literal["none", "before", "after", "start"]
-    length_factor: float | None
+    max_length_ratio: float | None
     input: TokenInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
     decoder: StackConfig | dict[str, Any] | Mixer | str | None
@@ -110,7 +110,7 @@ class TransformerConfig(ModelConfig):
         forced_eos_id: int | None = None,
         no_repeat_ngram: int = 0,
         language_codes: Literal["none", "before", "after", "start"] = "none",
-        length_factor: float | None = None,
+        max_length_ratio: float | None = None,
         input: TokenInput | dict[str, Any] | None = None,
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         decoder: StackConfig | dict[str, Any] | Mixer | str | None = None,

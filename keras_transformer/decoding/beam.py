@@ -81,6 +81,8 @@ class Beam(BeamSettings, Search):
             than the end alone. `None`: no limit. It has no effect if the predictor reports no
             lengths of sources, see `Predictor.lengths`.
         max_length: See `Greedy`.
+        max_length_ratio: See `Greedy`. `extra_length` is added to the product; then `None` adds
+            nothing.
         stopping: End of the search of a sentence: `"count"`, `"score"` or `"narrow"`.
         repetition_penalty: Factor of the log-probabilities of all tokens that the decoder has read,
             see `Greedy`. Scores include it, as in `transformers`. There, a beam penalises
@@ -125,15 +127,23 @@ class Beam(BeamSettings, Search):
         if isinstance(self.max_length, numbers.Integral):
             longest = min(longest, self.max_length)
         check_lengths(longest, self.min_length)
+        self._check_ratio(vocabulary)
 
     def penalty(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 
     def limit(self, source_length: Tensor, longest: Tensor) -> Tensor:  # noqa: D102
-        wanted = tf.minimum(bounded(self.max_length), source_length + bounded(self.extra_length))
+        by_source, extra = self._by_source(source_length, longest), self.extra_length
+        if by_source is None:
+            by_source = source_length + bounded(extra)
+        elif extra is not None:
+            by_source = by_source + bounded(extra)
+        wanted = tf.minimum(bounded(self.max_length), by_source)
         return tf.minimum(tf.maximum(wanted, self.min_length), longest)
 
     def _limits(self, predictor, source, longest):
+        if self.max_length_ratio is not None:
+            return self.limit(self._source_lengths(predictor, source), longest)
         lengths = None if self.extra_length is None else predictor.lengths(source)  # [B]
         if lengths is None:
             return dataclasses.replace(self, extra_length=None).limit(0, longest)

@@ -38,6 +38,7 @@ class DecoderOnly(ModelPredictor):
 
     stacks = ("decoder",)
     example = "LanguageModel"
+    has_source = False
 
     def __init__(self, model: Any, alignment: tuple[int, int | None] | None = None):
         super().__init__(model)

@@ -51,6 +51,7 @@ class Ensemble(Predictor):
                 )
         super().__init__(vocabulary, min(member.max_length for member in self.members))
         self.log_sum_exp = self.members[0].log_sum_exp
+        self.has_source = self.members[0].has_source
         self.grows = any(member.grows for member in self.members)
 
     def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102

@@ -21,6 +21,9 @@ class Greedy(GreedySettings, Search):
             `[B]`. The tokens with which an output begins do not count: its prompt, those of the
             model's `prompt_ids`, and a `forced_bos_id` or a language. A `prefix` of `Constraints`
             counts. `None`: the length of the cache, which always limits an output.
+        max_length_ratio: Maximum number of new tokens over the number of tokens of the source, its
+            end included; the product is rounded up. At least 0.1. `None`: the `max_length_ratio` of
+            the model alone, see `OutputRules`, which always limits outputs.
         repetition_penalty: Divisor of the positive logits, and factor of the negative ones, of all
             tokens that the decoder has read: those of an output and of its prompt, and the token
             that begins it. A number above 0, or tensor, scalar or `[B]`. Above 1, repetitions
@@ -67,7 +70,7 @@ class Greedy(GreedySettings, Search):
 
 def shared_settings(search) -> dict[str, Any]:
     """Returns the settings of a search that searches of every kind have, by name."""
-    names = ("max_length", "repetition_penalty")
+    names = ("max_length", "max_length_ratio", "repetition_penalty")
     return {name: getattr(search, name) for name in names if hasattr(search, name)}
 
 

@@ -249,7 +249,7 @@ def output_limit(search, config, lengths, longest) -> Tensor | int:
     else:
         beginning = vocabulary.rules.beginning_length
     limit = smaller(search.limit(counted, longest) + beginning, longest)
-    if vocabulary.rules.length_factor is None:
+    if vocabulary.rules.max_length_ratio is None:
         return limit
     return tf.minimum(limit, vocabulary.limits(lengths, longest))
 
@@ -270,7 +270,7 @@ def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
         max_length: Integer, or tensor, scalar or `[B]`.
         cache_length: Length of the cache, a Python integer.
         batch: Number of sentences B, scalar tensor.
-        predictor: The `Predictor`, whose vocabulary may have a `length_factor`.
+        predictor: The `Predictor`, whose vocabulary may have a `max_length_ratio`.
         inputs: Inputs of the predictor.
     """
     limit = tf.cast(max_length, tf.int32)
@@ -285,7 +285,7 @@ def limit_of(max_length, cache_length, batch, predictor, inputs) -> Tensor:
 
 def limits_by_source(predictor, inputs) -> bool:
     """Returns whether the length of a source limits its output."""
-    return predictor.vocabulary.rules.length_factor is not None and (
+    return predictor.vocabulary.rules.max_length_ratio is not None and (
         predictor.lengths(inputs) is not None
     )
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.checks import fields_difference
 from keras_transformer.config.rules import THRESHOLDS, OutputRules
+from keras_transformer.decoding.limits import limits_of
 from keras_transformer.layers.kernels import log_sum_exp
 from keras_transformer.tensors import Tensor
 
@@ -41,17 +42,13 @@ class Vocabulary(typing.NamedTuple):
         return fields_difference(ours, theirs)
 
     def limits(self, lengths: Tensor, longest: int) -> Tensor:
-        """Returns the maximum lengths of outputs by `length_factor`, int32, at most `longest`.
-
-        A table holds them: the products are rounded once, in float32 as in Marian, and a quantised
-        graph computes with integers only.
+        """Returns the maximum lengths of outputs by `max_length_ratio`, int32, at most `longest`.
 
         Args:
             lengths: Numbers of tokens of the sources, ends included, int32 of any shape.
             longest: Maximum length without the factor, a Python integer.
         """
-        table = limits_by_factor(self.rules.length_factor, longest)
-        return tf.gather(tf.constant(table), tf.minimum(lengths, len(table) - 1))
+        return limits_of(lengths, self.rules.max_length_ratio, longest)
 
     def without_banned(self, logits: Tensor) -> Tensor:
         """Returns logits `[..., V]` with `NEVER` for banned tokens.
@@ -183,10 +180,12 @@ class Predictor(abc.ABC):
             `Kernels` of a model; no method to override.
         grows: `True` if the state holds a limited number of positions, so that a search runs in
             stages. `False` if a state serves any number: graphs of searches are then smaller.
+        has_source: Whether outputs are generated for a source, whose length may limit them.
     """
 
     log_sum_exp = staticmethod(log_sum_exp)
     grows = True
+    has_source = True
 
     def __init__(self, vocabulary: Vocabulary, max_length: int | None):
         self.vocabulary = vocabulary
@@ -414,17 +413,3 @@ def count_before_end(prompts, vocabulary) -> Tensor:
     over = tf.equal(prompts, vocabulary.pad_id) | tf.equal(prompts, vocabulary.eos_id)  # [B, S]
     places = tf.where(over, tf.range(width), width)
     return tf.minimum(tf.reduce_min(places, axis=1), width)  # also without any position
-
-
-def limits_by_factor(length_factor, longest) -> np.ndarray:
-    """Returns the maximum lengths of outputs by the lengths of their sources, from 0, int32.
-
-    All longer sources have the last limit, which is `longest`.
-
-    Args:
-        length_factor, longest: See `Vocabulary.limits`.
-    """
-    factor = np.float32(length_factor)
-    count = 2 + int(longest / factor)
-    table = np.ceil(factor * np.arange(count, dtype=np.float32))
-    return np.clip(table, 1, longest).astype(np.int32)

@@ -44,7 +44,7 @@ class Sample(SampleSettings, Search):
             tensor, scalar or `[B]`. The most probable token is always kept. 1: all.
         seed: 32-bit integer; or int32 tensor `[B, 2]`, two integers for each sentence, or `[2]`,
             two for all sentences, of which equal ones get equal outputs.
-        max_length, repetition_penalty: See `Greedy`.
+        max_length, max_length_ratio, repetition_penalty: See `Greedy`.
         min_p: Smallest probability of a token to draw, as a share of that of the most probable
             token, from 0 to 1, number or tensor, scalar or `[B]`. 0: all.
 

@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.limits import limits_of
 from keras_transformer.decoding.loop import STAGES, check_lengths, limit_of, smaller
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.unrolled import Unrolled
@@ -183,7 +184,12 @@ class Search:
 
     def _limits(self, predictor, source, longest):
         """Returns the maximum length of each output by the search, `[B]` or `[]`."""
-        return self.limit(None, longest)
+        return self.limit(self._source_lengths(predictor, source), longest)
+
+    def _source_lengths(self, predictor, source):
+        """Returns the lengths of the sources that limit outputs, `[B]`, or `None`."""
+        ratio = getattr(self, "max_length_ratio", None)
+        return predictor.lengths(source) if ratio is not None and predictor.has_source else None
 
     def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:
         """Raises `ValueError` unless the settings fit a model.
@@ -197,6 +203,15 @@ class Search:
             raise ValueError(
                 "`n_best` must be 1 with a search that finds a single output. "
                 f"Received: n_best={n_best}, search={self!r}."
+            )
+        self._check_ratio(vocabulary)
+
+    def _check_ratio(self, vocabulary):
+        ours, theirs = getattr(self, "max_length_ratio", None), vocabulary.rules.max_length_ratio
+        if ours is not None and theirs is not None and ours > theirs:
+            raise ValueError(
+                "`max_length_ratio` of a search must be at most that of the model, which always "
+                f"limits outputs. Received: {ours} and {theirs}."
             )
 
     @property
@@ -271,7 +286,21 @@ class Search:
                 `Predictor.lengths`.
             longest: Maximum length that the model or the cache allows.
         """
-        return smaller(getattr(self, "max_length", None), longest)
+        limit = smaller(getattr(self, "max_length", None), longest)
+        by_source = self._by_source(source_length, longest)
+        return limit if by_source is None else smaller(by_source, limit)
+
+    def _by_source(self, source_length, longest):
+        """Returns the maximum number of new tokens by the length of a source, or `None`."""
+        ratio = getattr(self, "max_length_ratio", None)
+        if ratio is None:
+            return None
+        if source_length is None:
+            raise ValueError(
+                "`max_length_ratio` needs a source in tokens, which limits the length of an "
+                f"output. Received: search={self!r}."
+            )
+        return limits_of(source_length, ratio, longest)
 
 
 def check_search(search, *kinds) -> None:

@@ -1,6 +1,7 @@
 """Settings of searches in exports: penalties of repetitions, and what a form fixes or refuses."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from keras_transformer import Beam, Greedy
 from keras_transformer.decoding import Sample
 from keras_transformer.export.ctranslate2.generation import options_of_search
 from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.litert.beams import check_beam
+from keras_transformer.export.litert.packed import STRINGS
+from keras_transformer.export.onnx.string_graph import check_ratio
 from keras_transformer.export.scorer import Scorer
 
 FILES = {"saved-model": "model", "onnx": "model.onnx", "litert": "model.tflite"}
@@ -49,7 +53,7 @@ def test_exports_hold_the_penalty_of_their_search(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["onnx", "litert"])
 def test_greedy_search_of_an_export_has_its_penalty(name, tmp_path):
-    greedy = Greedy(repetition_penalty=PENALTY)
+    greedy = Greedy(repetition_penalty=PENALTY, max_length_ratio=0.8)
     loaded = exported(tmp_path, name, greedy)
     expected = translator()(SOURCES, greedy)
     assert loaded.with_search(Greedy())(SOURCES) == expected != translator()(SOURCES)
@@ -71,10 +75,42 @@ def test_a_file_that_draws_takes_every_setting_of_each_row(tmp_path):
         assert loaded(SOURCES, search) == translator()(SOURCES, search)
 
 
-def test_ctranslate2_refuses_the_penalty():
-    for search in (Greedy(repetition_penalty=2.0), Beam(2, repetition_penalty=2.0)):
-        with pytest.raises(ValueError, match="`repetition_penalty` must be 1 with CTranslate2"):
-            options_of_search(search)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILES)
+def test_exports_limit_outputs_by_the_lengths_of_their_sources(name, tmp_path):
+    """The program computes the limits of a beam, so that they can change, but in a SavedModel."""
+    beam = Beam(2, extra_length=None, max_length_ratio=0.5)
+    loaded = exported(tmp_path, name, beam)
+    expected = [one.text for one in translator().answer(SOURCES, beam)]
+    assert expected != translator()(SOURCES, Beam(2))
+    if name == "saved-model":
+        assert loaded(SOURCES) == expected  # the default signature
+        with pytest.raises(ValueError, match=r"`max_length_ratio` of the beam of .* is 0\.5"):
+            loaded.with_search(Beam(2))
+        return
+    assert [one.text for one in loaded.with_search(beam).answer_batch(SOURCES)] == expected
+    other = Beam(2, extra_length=1, max_length_ratio=0.3)
+    right = [one.text for one in translator().answer(SOURCES, other)]
+    assert [one.text for one in loaded.with_search(other).answer_batch(SOURCES)] == right
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (Greedy(repetition_penalty=2.0), "`repetition_penalty` must be 1 with CTranslate2"),
+        (Beam(2, repetition_penalty=2.0), "`repetition_penalty` must be 1 with CTranslate2"),
+        (Greedy(max_length_ratio=2.0), "`max_length_ratio` must be None with CTranslate2"),
+    ],
+)
+def test_ctranslate2_refuses_settings_that_it_does_not_have(search, message):
+    with pytest.raises(ValueError, match=message):
+        options_of_search(search)
+
+
+@pytest.mark.parametrize("kind", [check_ratio, functools.partial(check_beam, kind=STRINGS)])
+def test_files_of_strings_have_no_ratio_in_a_beam(kind):
+    with pytest.raises(ValueError, match="`search` must have no `max_length_ratio` if the"):
+        kind(Beam(2, max_length_ratio=2.0))
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ ELSEWHERE = {
     **{"max_seconds": "windows", "prompt_ids": "searches", "first_suppressed_ids": "searches"},
     **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
-    **{"detect_language": "searches", "end_ids": "searches", "length_factor": "searches"},
+    **{"detect_language": "searches", "end_ids": "searches", "max_length_ratio": "searches"},
     **{"no_speech_id": "searches", "no_speech_threshold": "answers"},
     **{"layout": "aligned", "image_width": 2, "kernel_size": 5, "gate_cutoff": 1.5},
     **{"log_probability_threshold": "answers", "compression_ratio_threshold": "answers"},

@@ -47,7 +47,7 @@ def test_an_output_without_an_end_or_with_a_forced_one_is_cut(forced, monkeypatc
     [
         (Greedy(2), {}),
         (Greedy(tf.constant(2)), {}),
-        (Greedy(), {"length_factor": 0.5}),
+        (Greedy(), {"max_length_ratio": 0.5}),
         (Beam(2, extra_length=0, max_length=2), {}),
     ],
 )

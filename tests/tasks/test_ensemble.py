@@ -308,11 +308,11 @@ def test_series_may_differ_in_the_number_of_filled_steps():
 
 
 def test_other_limits_of_outputs_are_refused():
-    one, other = translator(), other_model(translator(), length_factor=1.5)
-    with pytest.raises(ValueError, match=r"`length_factor` is None and 1\.5\.$"):
+    one, other = translator(), other_model(translator(), max_length_ratio=1.5)
+    with pytest.raises(ValueError, match=r"`max_length_ratio` is None and 1\.5\.$"):
         Translator([one.model, other], one.tokenizers)
     with pytest.raises(
-        ValueError, match=r"vocabulary\. Received: `length_factor` is None and 1\.5"
+        ValueError, match=r"vocabulary\. Received: `max_length_ratio` is None and 1\.5"
     ):
         Ensemble([one.model, other])
 

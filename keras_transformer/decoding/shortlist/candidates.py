@@ -165,7 +165,7 @@ def _vocabulary(whole, front, size):
         forced_eos_id=end,
         no_repeat_ngram=rules.no_repeat_ngram,
         end_ids=tuple(front.index(token) for token in rules.end_ids),
-        length_factor=rules.length_factor,
+        max_length_ratio=rules.max_length_ratio,
     )
     return Vocabulary(size, *special, rules)
 

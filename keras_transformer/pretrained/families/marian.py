@@ -82,7 +82,7 @@ class Marian(Family):
             `None`: those beside the model, see `vocabularies_beside`.
         gelu: Which function a file with the activation gelu means: `"exact"`, or `"sigmoid"`, which
             is `x * sigmoid(1.702 x)`. `None`: by the version of Marian that the file names.
-        length_factor: Factor of the length of a source at which an output ends. `None`: that of
+        max_length_ratio: Factor of the length of a source at which an output ends. `None`: that of
             the model's settings or of its decoder's, see `read_length_factor`.
         **changes: Fields of the `TransformerConfig` that Marian does not know: `max_length`,
             `dropout`.
@@ -90,8 +90,8 @@ class Marian(Family):
 
     name, task, model_class = "marian", "translation", Transformer
 
-    def __init__(self, folder, vocabularies=None, gelu=None, length_factor=None, **changes):
-        self._gelu, self._length_factor, self._changes = gelu, length_factor, changes
+    def __init__(self, folder, vocabularies=None, gelu=None, max_length_ratio=None, **changes):
+        self._gelu, self._length_factor, self._changes = gelu, max_length_ratio, changes
         super().__init__(folder)
         files = vocabularies_beside(folder.model) if vocabularies is None else vocabularies
         if not 1 <= len(files) <= 2:
@@ -202,7 +202,7 @@ class Marian(Family):
         if factor is None:
             factor = read_length_factor(self.folder.model, self.settings.content)
         suppressed = (self._sides[1].unk_id,)
-        return Generation(Greedy(), OutputRules(suppressed_ids=suppressed, length_factor=factor))
+        return Generation(Greedy(), OutputRules(suppressed_ids=suppressed, max_length_ratio=factor))
 
     def origin(self) -> dict[str, Any]:  # noqa: D102
         version = str(self.settings.get("version", "")).strip() or None

@@ -380,17 +380,19 @@ def with_decoders(folder, *contents):
 def test_the_limit_of_outputs_is_that_of_marians_decoder(tmp_path, content, factor):
     made = with_decoders(tmp_path, *([] if content is None else [content]))()
     assert (
-        made.generation.rules.length_factor == made.model.config.head.rules.length_factor == factor
+        made.generation.rules.max_length_ratio
+        == made.model.config.head.rules.max_length_ratio
+        == factor
     )
 
 
 def test_the_limit_may_be_in_the_model_or_an_option(tmp_path):
     options = marian_models.settings(max_length_factor=2.5)
-    assert converted(tmp_path, options).generation.rules.length_factor == 2.5
+    assert converted(tmp_path, options).generation.rules.max_length_ratio == 2.5
     vocabularies = write_vocabularies(tmp_path, options)
     path = tmp_path / "model.npz"
-    made = read_checkpoint(path, vocabularies=vocabularies, length_factor=1.5)
-    assert made.model.config.head.rules.length_factor == 1.5
+    made = read_checkpoint(path, vocabularies=vocabularies, max_length_ratio=1.5)
+    assert made.model.config.head.rules.max_length_ratio == 1.5
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "three", ".inf", "true"])
@@ -403,6 +405,8 @@ def test_a_wrong_limit_is_reported(tmp_path, value):
 def test_files_that_contradict_each_other_are_reported(tmp_path):
     lines = "models: [model.npz]\nmax-length-factor: {}"
     read = with_decoders(tmp_path, lines.format(2), lines.format(3))
-    with pytest.raises(ValueError, match=r"npz.decoder.yml and .*other.yml .* 2 and 3.*--length-f"):
+    with pytest.raises(
+        ValueError, match=r"npz.decoder.yml and .*other.yml .* 2 and 3.*--max-length-r"
+    ):
         read()
-    assert read(length_factor=2).model.config.head.rules.length_factor == 2
+    assert read(max_length_ratio=2).model.config.head.rules.max_length_ratio == 2

@@ -7,8 +7,8 @@ import numpy as np
 import yaml
 
 from keras_transformer.checks import is_finite
-from keras_transformer.config.rules import LEAST_FACTOR
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS
+from keras_transformer.search_settings import LEAST_RATIO
 
 LARGEST = 2**16  # bytes; Marian writes about 3,000
 LENGTH_FACTOR = "max-length-factor"
@@ -59,7 +59,7 @@ def read_length_factor(path, settings) -> float:
         settings: Result of `read_settings`.
 
     Raises:
-        ValueError: If a factor is no number of at least `LEAST_FACTOR`, or two files name different
+        ValueError: If a factor is no number of at least `LEAST_RATIO`, or two files name different
             factors.
     """
     files = {
@@ -74,11 +74,11 @@ def read_length_factor(path, settings) -> float:
         if other != factor:
             raise ValueError(
                 f"{first} and {file} name different values of {LENGTH_FACTOR}, {factor} and "
-                f"{other}. Choose one with --length-factor."
+                f"{other}. Choose one with --max-length-ratio."
             )
-    if not is_finite(factor) or factor < LEAST_FACTOR:
+    if not is_finite(factor) or factor < LEAST_RATIO:
         raise ValueError(
-            f"{first}: {LENGTH_FACTOR} must be at least {LEAST_FACTOR}. Received: {factor!r}."
+            f"{first}: {LENGTH_FACTOR} must be at least {LEAST_RATIO}. Received: {factor!r}."
         )
     return float(factor)
 

@@ -8,7 +8,14 @@ import pytest
 import tensorflow as tf
 from searching import by_beam, by_greedy
 from support import small_config
-from uncertain_models import EOS, sources, talkative, unpadded
+from uncertain_models import (
+    EOS,
+    sources,
+    talkative,
+    talkative_text,
+    text_prompts,
+    unpadded,
+)
 
 from keras_transformer import Beam, Greedy, Transformer
 from keras_transformer.config.rules import OutputRules
@@ -41,7 +48,7 @@ def slow(*values):
 
 @functools.cache
 def restricted(factor):
-    model = Transformer(dataclasses.replace(talkative().config, length_factor=factor))
+    model = Transformer(dataclasses.replace(talkative().config, max_length_ratio=factor))
     model.set_weights(talkative().get_weights())
     return model
 
@@ -81,6 +88,46 @@ def test_the_smaller_limit_holds(name):
     assert (counts <= expected(0.5)).all() and (counts < longest).any()
 
 
+def limits_by_loops(ratio, lengths, extra=0, longest=LIMIT):
+    """Multiplies in float32 as Marian does, one length at a time, and rounds up."""
+    products = [int(np.ceil(np.float32(ratio) * np.float32(length))) for length in lengths]
+    return [min(longest, max(1, product) + extra) for product in products]
+
+
+@pytest.mark.parametrize(
+    ("search", "extra"),
+    [
+        (Greedy(max_length_ratio=0.5), 0),
+        (Sample(1.3, seed=3, max_length_ratio=0.5), 0),
+        (Beam(2, extra_length=None, max_length_ratio=0.5), 0),
+        slow(Beam(2, extra_length=1, max_length_ratio=0.35), 1),
+    ],
+)
+def test_a_search_has_a_ratio_of_its_own(search, extra):
+    """Each sentence gets the result of the same search with its limit as `max_length`."""
+    limits = limits_by_loops(search.max_length_ratio, LENGTHS, extra)
+    assert len({*limits}) > 2
+    assert [int(search.limit(length, LIMIT)) for length in LENGTHS] == limits
+    options = SearchOptions(cache_length=LIMIT)
+    found = search(talkative(), sources(), options)
+    changes = {"max_length": tf.constant(limits), "max_length_ratio": None}
+    changes |= {"extra_length": None} if isinstance(search, Beam) else {}
+    right = dataclasses.replace(search, **changes)(talkative(), sources(), options)
+    np.testing.assert_array_equal(found.tokens, right.tokens)
+    np.testing.assert_array_equal(found.scores, right.scores)
+    assert not found.complete.numpy().all()
+
+
+def test_where_a_ratio_has_no_effect_it_is_refused():
+    ratio = Greedy(max_length_ratio=2.0)
+    with pytest.raises(ValueError, match="`max_length_ratio` needs a source in tokens"):
+        ratio(talkative_text(), text_prompts())
+    with pytest.raises(ValueError, match=r"at most that of the model, .* Received: 2\.0 and 0\.5"):
+        ratio(restricted(0.5), sources(), SearchOptions(cache_length=LIMIT))
+    with pytest.raises(ValueError, match="`max_length_ratio` must be at least 0.1 and finite"):
+        Sample(max_length_ratio=0.01)
+
+
 def test_an_output_does_not_depend_on_its_batch():
     together = Greedy()(restricted(0.5), sources(), SearchOptions(cache_length=LIMIT))
     for number, source in [*enumerate(sources())][2:4]:
@@ -99,7 +146,7 @@ def test_with_an_ensemble_or_a_shortlist():
 
 
 def test_a_shortlist_with_fewer_candidates_than_tokens():
-    large = Transformer(small_config(vocab_size=64, length_factor=0.5))
+    large = Transformer(small_config(vocab_size=64, max_length_ratio=0.5))
     shortlist = Shortlist.from_counts([[7, 20, 3]], 64, first=8)
     found = Greedy()(
         Shortlisted(large, shortlist, (16,)), sources(), SearchOptions(cache_length=LIMIT)
@@ -109,22 +156,24 @@ def test_a_shortlist_with_fewer_candidates_than_tokens():
 
 def test_no_number_is_rounded_up_twice():
     """1.1 * 10 is 11 in float32, though 1.1 is slightly larger there."""
-    vocabulary = Vocabulary(9, 0, 1, 2, rules=OutputRules(length_factor=1.1))
+    vocabulary = Vocabulary(9, 0, 1, 2, rules=OutputRules(max_length_ratio=1.1))
     limits = vocabulary.limits(tf.range(41), 40).numpy().tolist()
     assert limits[10] == 11 and limits[:3] == [1, 2, 3] and limits[40] == 40
 
 
 @pytest.mark.parametrize("factor", [0, 0.05, float("inf"), float("nan"), -1])
 def test_a_wrong_factor_is_refused(factor):
-    with pytest.raises(ValueError, match="`length_factor` must be a finite number of at least 0.1"):
-        small_config(length_factor=factor)
+    with pytest.raises(
+        ValueError, match="`max_length_ratio` must be a finite number of at least 0.1"
+    ):
+        small_config(max_length_ratio=factor)
 
 
 def test_a_factor_of_another_type_is_refused():
-    with pytest.raises(TypeError, match="`length_factor` must be a number. Received: .*'3'"):
-        small_config(length_factor="3")
+    with pytest.raises(TypeError, match="`max_length_ratio` must be a number. Received: .*'3'"):
+        small_config(max_length_ratio="3")
 
 
 def test_the_rules_of_a_run_hold_it():
-    rules = Generation.from_dict(Generation(rules=OutputRules(length_factor=3.0)).to_dict())
-    assert rules.configure(small_config()).head.rules.length_factor == 3.0
+    rules = Generation.from_dict(Generation(rules=OutputRules(max_length_ratio=3.0)).to_dict())
+    assert rules.configure(small_config()).head.rules.max_length_ratio == 3.0
