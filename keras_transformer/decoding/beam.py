@@ -129,6 +129,11 @@ class Beam(BeamSettings, Search):
         check_lengths(longest, self.min_length)
         self._check_ratio(vocabulary)
 
+    def values(self, numbers: Tensor) -> list[Any]:  # noqa: D102
+        if self.max_length_ratio is None or self.extra_length is not None:
+            return super().values(numbers)
+        return dataclasses.replace(self, extra_length=0).values(numbers)  # see `limit`
+
     def penalty(self, tokens: Tensor) -> Tensor:  # noqa: D102
         return NORMALIZATIONS[self.normalization](tokens, self.length_penalty)
 

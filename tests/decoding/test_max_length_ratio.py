@@ -116,6 +116,9 @@ def test_a_search_has_a_ratio_of_its_own(search, extra):
     np.testing.assert_array_equal(found.tokens, right.tokens)
     np.testing.assert_array_equal(found.scores, right.scores)
     assert not found.complete.numpy().all()
+    values = [tf.convert_to_tensor(value) for value in search.values(range(len(LENGTHS)))]
+    traced = search.kind.with_values(values)  # as in the graph of all searches of its kind
+    assert [int(traced.limit(length, LIMIT)) for length in LENGTHS] == limits
 
 
 def test_where_a_ratio_has_no_effect_it_is_refused():
