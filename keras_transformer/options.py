@@ -1,7 +1,8 @@
 """Options of everything that answers: names that Python and the command line share, their error."""
 
 LANGUAGES = ("source_language", "target_language")
-SUBTITLES = ("srt", "vtt")  # suffixes of files
+SUBTITLES = ("srt", "vtt", "json")  # suffixes of files
+WINDOWS = ("overlap", "timestamps", "context")  # of long recordings
 
 
 class OptionError(ValueError):

@@ -48,6 +48,21 @@ def max_length(default=None, least=1, group="Sizes") -> Callable[[Any], Any]:
 MAX_LENGTH = max_length()
 
 
+class NumberList(click.ParamType):
+    """Numbers separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value, param, ctx) -> tuple[float, ...]:
+        """Returns a tuple of the numbers."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return tuple(map(float, value.split(",")))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers, such as 0.2,0.4.", param, ctx)
+
+
 class ShardType(click.ParamType):
     """A parameter that is a `Shard`, such as 0/4."""
 

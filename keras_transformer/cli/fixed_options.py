@@ -10,15 +10,17 @@ from keras_transformer.options import LANGUAGES
 
 # See `Silence`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
+ATTEMPTS = ("windows", "temperatures", "words")  # how a recognizer reads recordings
 WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
 # Settings of answers, see `Answering.with_settings`.
 ANSWERS = (
-    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", *SILENCE, *WORDING
+    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops",
+    *SILENCE, *ATTEMPTS, *WORDING,
 )  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
-OF_SPEECH = {*TIMES, *SILENCE}
+OF_SPEECH = {*TIMES, *SILENCE, *ATTEMPTS}
 OF_GENERATION = {*SEARCHES, *LANGUAGES, "alignments", "shortlist"}
 
 

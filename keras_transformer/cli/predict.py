@@ -13,6 +13,7 @@ from keras_transformer.cli.command import (
     MAX_LENGTH,
     STRICT,
     Command,
+    NumberList,
     batch_size,
     refuse,
     shard,
@@ -29,7 +30,7 @@ from keras_transformer.cli.shortlist import SHORTLIST
 from keras_transformer.cli.wording import wording
 from keras_transformer.files import replacing
 from keras_transformer.native_code import ends_promptly
-from keras_transformer.options import SUBTITLES
+from keras_transformer.options import SUBTITLES, WINDOWS
 from keras_transformer.text.lines import require_regular
 
 # Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`. No model reads the last
@@ -179,11 +180,18 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "line, tab, start, tab, end, both in seconds, tab, text.",
 )
 @option(
+    "--words",
+    is_flag=True,
+    group="Answers",
+    help="In speech recognition with Whisper: as --timestamps, with a line for each word; with "
+    "--subtitles, a subtitle for each word.",
+)
+@option(
     "--subtitles",
     type=click.Choice([*SUBTITLES]),
     group="Answers",
-    help="In speech recognition: write the segments of a recording as SubRip or WebVTT. Several "
-    "recordings need a folder as --output, where a.wav becomes a.srt or a.vtt.",
+    help="In speech recognition: write the segments of a recording as SubRip, WebVTT or JSON. "
+    "Several recordings need a folder as --output, where a.wav becomes a.srt, a.vtt or a.json.",
 )
 @option(
     "--no-speech-threshold",
@@ -209,6 +217,24 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     group="Answers",
     help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
     "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, mostly 2.4]",
+)
+@option(
+    "--windows",
+    type=click.Choice([*WINDOWS]),
+    group="Answers",
+    help="In speech recognition: how a long recording is read. overlap: in windows that overlap, "
+    "whose texts are joined where they agree. timestamps, with Whisper: a window begins where the "
+    "last complete segment ended. context: the same, and MODEL also reads the text before.  "
+    "[default: timestamps with Whisper, otherwise overlap]",
+)
+@option(
+    "--temperatures",
+    type=NumberList(),
+    metavar="T,T,...",
+    group="Answers",
+    help="In speech recognition with Whisper: repeat a window whose text repeats itself or is "
+    "improbable at these temperatures, such as 0.2,0.4,0.6,0.8,1, until it is neither.  "
+    "[default: none]",
 )
 @STRICT
 @shard(
@@ -248,10 +274,13 @@ def predict(
     spans,
     hops,
     timestamps,
+    words,
     subtitles,
     no_speech_threshold,
     log_probability_threshold,
     compression_ratio_threshold,
+    windows,
+    temperatures,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -262,7 +291,7 @@ def predict(
     exported with.
 
     Recordings and images are named by their paths, one per line, or as FILEs after MODEL. A
-    recording longer than the model's limit is processed in overlapping windows.
+    recording longer than the model's limit is processed in windows.
 
     Several runs form an ensemble, which uses the mean of their probabilities or of the values that
     they predict.
@@ -277,6 +306,9 @@ def predict(
     from keras_transformer.opening.stream import answer_stream
 
     _refuse_together(alignments, timestamps, subtitles, n_best, sort)
+    if words:
+        others = ["scores", "n_best", "alignments", "stream", "timestamps"]
+        refuse(others, "has no effect with --words.")
     document, options = without_documents(options)
     wanted = make_search(n_best=n_best, **options)
     answers = {
@@ -285,10 +317,13 @@ def predict(
         "prompt": prompt,
         "spans": True if spans else None,
         "hops": True if hops else None,
-        "timestamps": True if timestamps or subtitles else None,
+        "timestamps": True if timestamps or subtitles and not words else None,
+        "words": True if words else None,
         "no_speech_threshold": no_speech_threshold,
         "log_probability_threshold": log_probability_threshold,
         "compression_ratio_threshold": compression_ratio_threshold,
+        "windows": windows,
+        "temperatures": temperatures,
         "token_scores": True if token_scores else None,
         **wording(glossary, banned, prefix, prefixes),
     }
@@ -297,7 +332,8 @@ def predict(
         scores=scores or n_best is not None,
         alignments=alignments,
         token_scores=token_scores,
-        timestamps=timestamps,
+        timestamps=timestamps or words,
+        words=words,
         nothing="[]" if spans else "",
     )
     models, files = _split(models)
@@ -332,7 +368,7 @@ def predict(
         if subtitles:
             from keras_transformer.cli.subtitles import write_subtitles
 
-            write_subtitles(search, lines, target, output, warn, subtitles, **how)
+            write_subtitles(search, lines, target, output, warn, subtitles, words=words, **how)
             return
         if sort:
             _sort(search, lines, output, how)

@@ -23,6 +23,7 @@ def write_subtitles(
     batch_size: int = 64,
     bounds: tuple[int, int] | None = None,
     strict: bool = False,
+    words: bool = False,
 ) -> None:
     """Writes the subtitles of recordings, each file as soon as its batch is transcribed.
 
@@ -36,6 +37,7 @@ def write_subtitles(
             `None`: `output` gets the subtitles of a single recording.
         output: Binary stream.
         suffix: One of `FORMATS`, without a dot.
+        words: Whether each word has a subtitle of its own, instead of each segment.
 
     Raises:
         click.UsageError: If several recordings need a folder, or have the same name.
@@ -51,7 +53,8 @@ def write_subtitles(
                 path.unlink()
                 warn(f"line {number}: removed {path}, which an earlier run wrote")
             continue
-        content = FORMATS[suffix](outcome[0].segments).encode()
+        parts = outcome[0].words if words else outcome[0].segments
+        content = FORMATS[suffix](parts).encode()
         if path is None:
             output.write(content)
             output.flush()

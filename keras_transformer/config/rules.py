@@ -161,6 +161,19 @@ class OutputRules(PartConfig):
         as in Whisper. `None`: the model does not compute it.""",
         set_by="vocabulary",
     )
+    previous_id: OptionalNumber = option(
+        None,
+        """Token id with which the decoder begins in place of `bos_id` if the text before a
+        recording is given, as in Whisper: the text and `bos_id` follow it. `None`: no text can be
+        given.""",
+        set_by="vocabulary",
+    )
+    alignment_heads: tuple = option(
+        (),
+        """Pairs of a layer and a head of the decoder, counted from 0, whose attention to a
+        recording tells when a word is spoken, as in Whisper. Empty: words have no times.""",
+        set_by="vocabulary",
+    )
     no_speech_threshold: Probability = option(
         0.6,
         """With `no_speech_id`: probability of no speech above which a recording has an empty
@@ -188,6 +201,8 @@ class OutputRules(PartConfig):
             ids = getattr(self, name)
             if not isinstance(ids, tuple | list):
                 raise TypeError(f"`{name}` must be a list of ids. Received: {name}={ids!r}.")
+            if name == "alignment_heads":
+                ids = (tuple(pair) if isinstance(pair, list) else pair for pair in ids)
             object.__setattr__(self, name, tuple(ids))  # a list in JSON
 
     def only(self, names: Iterable[str]) -> "OutputRules":
@@ -223,6 +238,7 @@ class OutputRules(PartConfig):
         self._check_prompt(tokens, config.decoder.max_length)
         self._check_choices(tokens)
         self._check_timestamps(tokens)
+        self._check_heads(config)
 
     def _check_ends(self, tokens, size):
         ids = self.end_ids
@@ -308,14 +324,25 @@ class OutputRules(PartConfig):
                 "`prompt_ids` must contain one of `task_ids` after the first token. "
                 f"Received: prompt_ids={prompt}, task_ids={self.task_ids}."
             )
-        silence = self.no_speech_id
-        if silence is not None and silence >= size:
-            raise ValueError(
-                f"`no_speech_id` must be one of the {size} token ids. "
-                f"Received: no_speech_id={silence}."
-            )
+        for name in ("no_speech_id", "previous_id"):
+            token = getattr(self, name)
+            if token is not None and token >= size:
+                raise ValueError(
+                    f"`{name}` must be one of the {size} token ids. Received: {name}={token}."
+                )
         if self.detect_language and not self.language_ids:
             raise ValueError("`detect_language` has no effect without `language_ids`.")
+
+    def _check_heads(self, config):
+        if not self.alignment_heads:
+            return
+        layers, heads = config.decoder_layers, config.decoder.block.memory_attention.num_heads
+        known = {(layer, head) for layer in range(layers) for head in range(heads)}
+        if not {*self.alignment_heads} <= known:
+            raise ValueError(
+                f"`alignment_heads` must be pairs of one of {layers} layers and one of {heads} "
+                f"heads. Received: alignment_heads={self.alignment_heads}."
+            )
 
     def _check_timestamps(self, tokens):
         size, first, prompt = tokens.vocab_size, self.timestamp_id, self.prompt_ids

@@ -22,6 +22,7 @@ class EncoderDecoderState(typing.NamedTuple):
     memory_attention_mask: tf.Tensor  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
     prompt: typing.Any = ()  # [B, P], see `Prompted`; () if all outputs have the model's prompt
+    start: typing.Any = ()  # [B], first input of the decoder; () if it is `bos_id`
 
 
 class EncoderDecoder(ModelPredictor):
@@ -74,8 +75,11 @@ class EncoderDecoder(ModelPredictor):
         ancestors = Ancestors.none_yet(tf.shape(source)[0], length, self.places(width))
         first = source[:, 0] if self.vocabulary.rules.has_languages else ()
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
+        start = first if self.vocabulary.rules.starts_with_language else ()
+        if isinstance(inputs, Prompted) and inputs.first is not None:
+            start = tf.convert_to_tensor(inputs.first, tf.int32)
         return EncoderDecoderState(
-            cache, ancestors, memory_heads, memory_attention_mask, first, prompt
+            cache, ancestors, memory_heads, memory_attention_mask, first, prompt, start
         )
 
     def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
@@ -110,12 +114,12 @@ class EncoderDecoder(ModelPredictor):
         return tf.exp(logits[:, token] - tf.reduce_logsumexp(logits, axis=1))
 
     def read(self, state: Any, tokens: Tensor, count: Tensor) -> Any:  # noqa: D102
+        tokens = _started(tokens, state, tf.range(tf.shape(tokens)[1]))
         return self.model.read(tokens, state.memory_heads, state.memory_attention_mask)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         ancestors = state.ancestors.with_position(index)
-        if self.vocabulary.rules.starts_with_language:
-            tokens = tf.where(tf.equal(index, 0), tf.expand_dims(state.first, 1), tokens)
+        tokens = _started(tokens, state, index)
         logits, cache, weights = self.model.step(
             tokens,
             state.cache,
@@ -157,6 +161,19 @@ class EncoderDecoder(ModelPredictor):
         """Returns what makes the probability of the token `first` 1 at position 0, `[B, T, V]`."""
         others = tf.not_equal(tf.range(self.vocabulary.size), tf.reshape(first, [-1, 1, 1]))
         return tf.cast(tf.where(others & tf.equal(index, 0), NEVER, 0.0), dtype)
+
+
+def _started(tokens, state, index):
+    """Returns the inputs of the decoder, of which the one at position 0 may be a token of its own.
+
+    Args:
+        tokens: `[B, N]` at one position, or `[B, T]` at T positions.
+        state: The `EncoderDecoderState`.
+        index: Number of the position, a scalar; or numbers of the T positions.
+    """
+    if isinstance(state.start, tuple):
+        return tokens
+    return tf.where(tf.equal(index, 0), tf.expand_dims(state.start, 1), tokens)
 
 
 def check_alignment(alignment, config) -> None:

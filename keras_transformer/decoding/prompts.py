@@ -20,10 +20,13 @@ class Prompted(typing.NamedTuple):
             the model's `prompt_ids`. `NO_TOKEN` follows the last one of a shorter prompt. If the
             first one is `DETECTED`, it is the most probable of the model's `language_ids`, and any
             token if there are none.
+        first: Token ids `[B]`, int32, with which the decoder begins in place of `bos_id`. They are
+            not part of the outputs. `None`: `bos_id`.
     """
 
     source: typing.Any
     prompt: typing.Any
+    first: typing.Any = None
 
 
 class Beginning(typing.NamedTuple):

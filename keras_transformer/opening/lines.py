@@ -182,6 +182,7 @@ class LineFormat:
             see `Generated`.
         timestamps: Whether a result has a line for each of its segments, with the number of its
             input line, the start and the end in seconds, and the text.
+        words: With `timestamps`: whether there is a line for each word instead.
         nothing: Text for a line that is empty or bad.
     """
 
@@ -190,6 +191,7 @@ class LineFormat:
     alignments: bool = False
     token_scores: bool = False
     timestamps: bool = False
+    words: bool = False
     nothing: str = ""
 
     def lines(self, number, results) -> list[str]:
@@ -201,7 +203,9 @@ class LineFormat:
                 empty.
         """
         if self.timestamps:
-            segments = results[0].segments if results else ()
+            segments = ()
+            if results:
+                segments = results[0].words if self.words else results[0].segments
             rows = [(one.start, one.end, one.text) for one in segments] or [(0, 0, "")]
             texts = [one_line(text).replace("\t", " ") for *_, text in rows]
             return [

@@ -102,6 +102,7 @@ ELSEWHERE = {
     **{"no_timestamps_id": "searches", "language_ids": "searches", "task_ids": "searches"},
     **{"detect_language": "searches", "end_ids": "searches", "max_length_ratio": "searches"},
     **{"no_speech_id": "searches", "no_speech_threshold": "answers"},
+    **{"previous_id": "searches", "alignment_heads": "words"},
     **{"layout": "aligned", "image_width": 2, "kernel_size": 5, "gate_cutoff": 1.5},
     **{"log_probability_threshold": "answers", "compression_ratio_threshold": "answers"},
 }

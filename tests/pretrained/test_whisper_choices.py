@@ -233,6 +233,7 @@ def test_recordings_have_choices_of_their_own(pipeline):
 
 @pytest.mark.slow
 def test_all_windows_of_a_recording_have_the_language_of_the_first(pipeline):
+    pipeline = pipeline.with_settings(windows="overlap")
     long = np.concatenate([*recordings(*[2240] * 6)])
     windows = pipeline._long_recordings.windows(long)
     alone = [result.language for result in pipeline.transcribe(windows)]
@@ -288,7 +289,7 @@ def test_a_model_of_english_chooses_timestamps_alone(tmp_path):
     whisper_folders.write_folder(tmp_path, {"is_multilingual": False, "forced_decoder_ids": None})
     english = SpeechRecognizer.of_checkpoint(read_checkpoint(tmp_path))
     thresholds = "no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold"
-    assert english.settings == ("timestamps", *thresholds)
+    assert english.settings == ("timestamps", *thresholds, "windows", "temperatures", "words")
     with pytest.raises(ValueError, match="`task` is not a choice of the model"):
         english.with_settings(task="translate")
     (timed,) = english.transcribe(SOUNDS[:1], timestamps=True)

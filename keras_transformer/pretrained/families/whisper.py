@@ -48,6 +48,7 @@ LONGEST_WINDOW = 4096  # samples; of real checkpoints 400
 # Tokens that no search emits. Either is trained to be probable where nobody speaks, and stands for
 # padding: Whisper pads with the end token.
 PADDING = ("<|nospeech|>", "<|nocaptions|>")
+PREVIOUS = "<|startofprev|>"  # before the text of the windows before
 # Thresholds of invented outputs: our names, and Hugging Face's.
 THRESHOLDS = {
     "no_speech_threshold": "no_speech_threshold",
@@ -203,7 +204,8 @@ class Whisper(Family):
         settings, size = self.generation_settings, self.tokenizer.vocab_size
         ends, _ = self._ids(size)
         own = read_generation(settings, ends, size, CARRIED)
-        prompt = {**self._prompt.rules(), **self._silence(size)}
+        prompt = {**self._prompt.rules(), **self._silence(size), **self._previous(size)}
+        prompt["alignment_heads"] = self._alignment_heads()
         self._check_names()
         suppressed = {*own.rules.suppressed_ids, *self._list_of_ids("suppress_tokens", size)} - {
             ends[0]
@@ -245,6 +247,34 @@ class Whisper(Family):
         if not thresholds.get("compression_ratio_threshold", 1) > 0:
             raise settings.wrong("compression_ratio_threshold", "positive")
         return {"no_speech_id": pieces.index(names[0]), **thresholds}
+
+    def _previous(self, size):
+        """Returns the field of `OutputRules` for the text before a recording, if there is one."""
+        pieces = self.tokenizer.pieces(range(size))
+        return {"previous_id": pieces.index(PREVIOUS)} if PREVIOUS in pieces else {}
+
+    def _alignment_heads(self):
+        """Returns the heads that align words; by default, as in OpenAI's program, half of all."""
+        settings = self.generation_settings
+        layers = self.settings.count("decoder_layers")
+        heads = self.settings.count("decoder_attention_heads")
+        pairs = settings.get("alignment_heads")
+        if pairs is None:
+            return tuple((layer, n) for layer in range(layers // 2, layers) for n in range(heads))
+        most = (layers, heads)
+        if (
+            not isinstance(pairs, list)
+            or not pairs
+            or not all(
+                isinstance(pair, list)
+                and len(pair) == 2
+                and all(is_integer(n) and 0 <= n < end for n, end in zip(pair, most, strict=True))
+                for pair in pairs
+            )
+        ):
+            rule = f"pairs of one of {layers} layers and one of {heads} heads of the decoder"
+            raise settings.wrong("alignment_heads", rule)
+        return tuple(map(tuple, pairs))
 
     def _check_names(self):
         """Requires that languages and tasks are the tokens by whose names they are chosen."""

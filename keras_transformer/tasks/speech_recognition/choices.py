@@ -250,6 +250,12 @@ class Choices:
             columns.append(tf.where(has, NO_TOKEN, self.no_timestamps_id))
         return tf.stack(columns, axis=1)
 
+    def prompt_of(self, numbers: dict[str, int]) -> list[int]:
+        """Returns the tokens of language and task for the numbers of the choices of a recording."""
+        rows = {name: tf.constant([number], tf.int32) for name, number in numbers.items()}
+        prompt = self.prompts(**rows).numpy()[0].tolist() if rows else [*self.prompt]
+        return [token for token in prompt if token not in (NO_TOKEN, self.no_timestamps_id)]
+
     def language_names(self, tokens: Tensor) -> Tensor:
         """Returns the codes of the languages with which outputs `[B, L]` begin, string `[B]`."""
         equal = tf.equal(tokens[:, :1], [*self.languages.values()])  # [B, number of languages]

@@ -205,6 +205,15 @@ class SpeechCodec(Codec):
         truncated = tf.convert_to_tensor(lengths > self.longest)
         return {"truncated": truncated, "seconds": cut / self.speech.sample_rate}
 
+    def words_in(self, tokens) -> list[int]:
+        """Returns the tokens of an output that have a text: all but those from `eos_id` on.
+
+        Args:
+            tokens: Token ids, a list. Timestamps, languages and tasks come after `eos_id`, as in
+                Whisper.
+        """
+        return [token for token in tokens if token < self.tokenizer.eos_id]
+
     def read(self, recording, name) -> np.ndarray:
         """Returns the samples of a recording, float32 `[N]`, at the sample rate of the model.
 

@@ -129,6 +129,7 @@ class TranscriptHead(OutputHead, VocabularyOptions):
         *OutputHead.accepted,
         *("prompt_ids", "first_suppressed_ids", "timestamp_id", "max_first_timestamp"),
         *("no_timestamps_id", "language_ids", "task_ids", "detect_language", "no_speech_id"),
+        *("previous_id", "alignment_heads"),
         *THRESHOLDS,
     )
 

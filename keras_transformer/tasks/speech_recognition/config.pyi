@@ -109,6 +109,8 @@ class SpeechTransformerOptions(TypedDict, total=False, closed=True):
     task_ids: tuple | list
     detect_language: bool
     no_speech_id: int | None
+    previous_id: int | None
+    alignment_heads: tuple | list
     no_speech_threshold: float
     log_probability_threshold: float
     compression_ratio_threshold: float
@@ -179,6 +181,8 @@ class SpeechTransformerConfig(ModelConfig):
         task_ids: tuple | list = (),
         detect_language: bool = False,
         no_speech_id: int | None = None,
+        previous_id: int | None = None,
+        alignment_heads: tuple | list = (),
         no_speech_threshold: float = 0.6,
         log_probability_threshold: float = -1.0,
         compression_ratio_threshold: float = 2.4,

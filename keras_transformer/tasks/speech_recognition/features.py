@@ -1,5 +1,6 @@
 """Frames of recordings as a model of speech reads them."""
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.never import never
@@ -7,6 +8,7 @@ from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tensors import Tensor
 
 BLOCK = 256  # samples
+CHUNK = 12_000  # frames that are computed at a time, two minutes
 
 
 def frames_of(speech, samples, lengths) -> Tensor:
@@ -30,6 +32,28 @@ def frames_of(speech, samples, lengths) -> Tensor:
     missing = speech.max_samples - tf.shape(samples)[1]
     samples = tf.pad(samples, [[0, 0], [0, missing]])
     return log_mel(tf.ensure_shape(samples, [None, speech.max_samples]))
+
+
+def frames_of_recording(speech, samples) -> np.ndarray:
+    """Returns the frames of a recording of any length, float32 `[T, F]`.
+
+    They are those of `LogMel` for the recording as a whole, whose loudest frame is the scale of all
+    others, in less memory.
+
+    Args:
+        speech: A `SpeechInput`.
+        samples: Samples from -1 to 1, float32 `[N]`.
+    """
+    log_mel, hop = LogMel(**speech.features), speech.hop_length
+    count, margin = len(samples) // hop, -(-speech.window_length // hop)  # frames
+    chunks = []
+    for begin in range(0, count, CHUNK):
+        first, end = max(0, begin - margin), min(count, begin + CHUNK)
+        # The last chunk has the rest of the samples, which the frames at the end reflect.
+        stop = len(samples) if end + margin >= count else (end + margin) * hop
+        decades = log_mel.decades(samples[None, first * hop : stop])[0]
+        chunks.append(decades[begin - first : end - first].numpy())
+    return log_mel.scaled(np.concatenate(chunks)[None])[0].numpy()
 
 
 def within(samples, lengths) -> Tensor:

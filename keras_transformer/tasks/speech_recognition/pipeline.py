@@ -1,6 +1,7 @@
 """The pipeline of speech recognition."""
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -8,18 +9,23 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted, SearchOptions
+from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
-from keras_transformer.decoding.prompts import prompt_lengths
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.speech_recognition import reading
+from keras_transformer.tasks.speech_recognition import graphs, long_form, reading
+from keras_transformer.tasks.speech_recognition.attempts import search_at
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
+from keras_transformer.tasks.speech_recognition.fallback import (
+    Fallback,
+    check_temperatures,
+    seed_of,
+)
 from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
@@ -27,21 +33,19 @@ from keras_transformer.tasks.speech_recognition.rescoring import log_probabiliti
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.speech_recognition.words import graph as word_graph
 from keras_transformer.tasks.strings import traced_once
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
 
 Kind = TypeVar("Kind", bound="SpeechRecognizer")
 
-SOUND = ("samples", "lengths")  # the inputs that every model has
-
 
 class SpeechRecognizer(SinglePass, TextPipeline):
     """A trained `SpeechTransformer` that writes down speech, with its tokenizer.
 
-    A recording longer than the model's `max_seconds` is divided into overlapping windows, and the
-    transcripts of the windows are joined where they agree. If its language is to be detected, that
-    of the first window counts.
+    A recording longer than the model's `max_seconds` is read in several windows, see `windows`. If
+    its language is to be detected, that of the first window counts.
 
     Args:
         model: A `SpeechTransformer`, or a list of several; see `Pipeline`.
@@ -55,6 +59,16 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         no_speech_threshold, log_probability_threshold, compression_ratio_threshold: See `Silence`,
             for models that compute the probability of silence, such as Whisper. `None`: those of
             the model.
+        windows: `"overlap"`: windows of a long recording overlap, and their transcripts are joined
+            where they agree. `"timestamps"`, for models with timestamps: a window begins where the
+            last complete segment ended, see `ByTimestamps`. `"context"`: the same, and the model
+            also reads the text of the windows before, if it has a `previous_id`. `None`:
+            `"timestamps"` if the model has them.
+        temperatures: Temperatures of further attempts at windows whose text is poor, see
+            `Fallback`. Empty, as by default: there are none.
+        words: Whether transcripts have `words` with their times, for models with
+            `alignment_heads`. A long recording must then be read by timestamps. `None`: they have
+            none.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -86,6 +100,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         no_speech_threshold: float | None = None,
         log_probability_threshold: float | None = None,
         compression_ratio_threshold: float | None = None,
+        windows: str | None = None,
+        temperatures: Sequence[float] | None = None,
+        words: bool | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
@@ -101,14 +118,26 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         )
         model_and_limit = config.input, self.tokenizers, self.max_length
         self.codec = SpeechCodec.of(*model_and_limit, choices, silence)
+        self.windows = long_form.checked(windows, config)
+        self.words = long_form.checked_words(bool(words), self.windows, config)
+        self.fallback = Fallback(silence, check_temperatures(temperatures or ()))
+        if self.fallback.temperatures and silence is None:
+            raise ValueError(
+                "`temperatures` must be empty for a model that does not compute the probability of "
+                f"silence (`no_speech_id`). Received: temperatures={temperatures}."
+            )
         self.check_models()
+        if self.words:
+            self.require_one("have no attention weights in common")
         if search is not None:
             check_search(search, Greedy, Beam, BestPath)
             search.check(Vocabulary.of(config), self.max_length, 1)
             self.search = search
         ensemble = Ensemble(self.models) if len(self.models) > 1 else None
         self._ensemble = lambda: ensemble  # hidden from `tf.Module`, which would track it
-        self._transcriber = traced_once(self._trace_samples)
+        self._transcriber = traced_once(functools.partial(graphs.of_samples, self))
+        self.of_frames = traced_once(functools.partial(graphs.of_frames, self))
+        self.of_words = traced_once(functools.partial(word_graph, self))
 
     @classmethod
     def with_files_of(cls: type[Kind], run: Any, model: Any, max_length: int | None = None) -> Kind:  # noqa: D102
@@ -134,13 +163,25 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         Raises:
             TypeError, ValueError: If the model does not have a choice or a value.
         """
-        self.codec.changed(**settings)  # raises the error
+        own = {name: value for name, value in settings.items() if name not in self._own_settings}
+        self.codec.changed(**own)  # raises the error
         return self._with(**settings)
 
     @property
     def settings(self) -> tuple[str, ...]:
         """Names of the settings of answers, which depend on the model."""
-        return self.codec.settings
+        return (*self.codec.settings, *self._own_settings)
+
+    @property
+    def _own_settings(self):
+        """Names of the settings that the codec does not have."""
+        config = self.model.config
+        has = {
+            "windows": long_form.has_timestamps(config),
+            "temperatures": self.codec.silence is not None,
+            "words": long_form.has_words(config),
+        }
+        return tuple(name for name in has if has[name])
 
     @property
     def accepts(self) -> tuple[str, ...]:  # noqa: D102
@@ -151,15 +192,24 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         model = self.model if len(self.models) == 1 else list(self.models)
         own = {"model": model, "tokenizer": self.tokenizers, "max_length": self.max_length}
         chosen = {name: getattr(choices, name) for name in choices.names}
-        chosen |= self._thresholds()
+        chosen |= self.thresholds()
+        chosen |= {"windows": self.windows, "temperatures": self.fallback.temperatures}
+        chosen |= {"words": self.words}
         other = type(self)(**{**own, "search": self.search, **chosen, **changes})
         if "model" not in changes:  # all that differs is an input of the graphs
             other._transcriber = self._transcriber
+            other.of_frames, other.of_words = self.of_frames, self.of_words
         return other
 
-    def _thresholds(self):
+    def thresholds(self) -> dict[str, float]:
+        """Returns the thresholds of the `Silence` by name; none for a model without one."""
         silence = self.codec.silence
         return {} if silence is None else dataclasses.asdict(silence)
+
+    @property
+    def searched(self) -> Any:
+        """The model that searches are called with, or the `Ensemble` of several models."""
+        return self.model if self._ensemble() is None else self._ensemble()
 
     @property
     def reads_text(self) -> bool:
@@ -227,45 +277,15 @@ class SpeechRecognizer(SinglePass, TextPipeline):
                 own prompt, for which the graph is smaller.
         """
         inputs = frames_of(self.model.config.input, samples, lengths)
-        search = self.search if search is None else search
         if choices:
-            prompts = self.codec.choices.prompts(**choices)
-            inputs = Prompted(inputs, prompts)
-            search = _limited(search, prompts, self.model.config)
-        searched = self.model if self._ensemble() is None else self._ensemble()
-        options = SearchOptions(
-            cache_length=self.max_length,
-            cache_stages=self.model.kernels.cache_stages,
-            confidence=self.codec.silence is not None and not isinstance(search, BestPath),
-        )
-        return self.codec.outputs(search(searched, inputs, options))
+            inputs = Prompted(inputs, self.codec.choices.prompts(**choices))
+        return graphs.outputs_of(self, inputs, self.search if search is None else search)
 
     def respond(self, **request: Tensor) -> dict[str, Tensor]:  # noqa: D102
         inputs, rest = self.codec.encode(**request)
         if self._is_own and {*request} == {*self.request}:
-            inputs = {name: inputs[name] for name in SOUND}
+            inputs = {name: inputs[name] for name in graphs.SOUND}
         return self.codec.answers(self.predict(**inputs), rest)
-
-    def _trace_samples(self, search, *choices):
-        """Returns the graph for all values of the inputs of a search, choices and thresholds."""
-
-        def transcribe(samples, lengths, **numbers):
-            chosen = search.with_values([numbers[spec.name] for spec in search.inputs])
-            own = {name: numbers[name] for name in choices}
-            outputs = self.predict(samples, lengths, chosen, **own)
-            silence = {name: numbers[name] for name in self._thresholds()}
-            silence = Silence(**silence) if silence else None
-            answers = self.codec.answers(outputs, self.codec.rest(lengths), silence)
-            tokens = tf.cast(outputs["length"], tf.float32)
-            terms = chosen.terms(tokens, self.codec.speech.positions(lengths))
-            return {**answers, "terms": terms}
-
-        specs = self.codec.input_specs()
-        specs = {name: specs[name] for name in (*SOUND, *choices)}
-        specs |= {spec.name: spec for spec in search.inputs}
-        specs |= {name: tf.TensorSpec([], tf.float32, name=name) for name in self._thresholds()}
-        function = tf.function(transcribe, autograph=False)
-        return function.get_concrete_function(**specs)
 
     def transcribe(
         self,
@@ -305,7 +325,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         for group in self.in_groups(recordings):
             own = slice(len(results), len(results) + len(group))
             rows = {name: values[own] for name, values in choices.items()}
-            results += self._long_recordings(group, rows, batch_size)
+            results += long_form.transcripts(self, self._long_recordings, group, rows, batch_size)
             del group  # before the next one is read
         return results
 
@@ -362,34 +382,24 @@ class SpeechRecognizer(SinglePass, TextPipeline):
 
     def _of_batch(self, rows, choices):
         """Returns a `Transcript` for each of a list of windows; see `LongRecordings`."""
+
+        def attempt(temperature, numbers):
+            of_rows = {name: values[[*numbers]] for name, values in choices.items()}
+            return self._attempt([rows[number] for number in numbers], of_rows, temperature)
+
+        return self.fallback(attempt, len(rows))
+
+    def _attempt(self, rows, choices, temperature):
         inputs, rest = self.codec.tensors(rows, choices)
-        search = self.search
-        for spec, value in zip(search.inputs, search.values(range(len(rows))), strict=True):
-            inputs[spec.name] = tf.convert_to_tensor(value, spec.dtype)
-        for name, value in self._thresholds().items():
-            inputs[name] = tf.constant(value, tf.float32)
+        search = search_at(self.search, temperature)
+        seeds = [seed_of(row) for row in rows] if temperature else range(len(rows))
+        inputs |= graphs.search_inputs(search, seeds)
+        numbers = self.thresholds().items()
+        inputs |= {name: tf.constant(value, tf.float32) for name, value in numbers}
         answers = self._transcriber(search.kind, *choices)(**inputs)
         answers = {**answers, "truncated": rest["truncated"]}
-        return self.codec.results({name: value.numpy() for name, value in answers.items()})
-
-
-def _limited(search, prompts, config):
-    """Returns a search whose outputs, with their prompts `[B, P]`, fit into the model's positions.
-
-    Args:
-        search: The search. If its `max_length` is what the model's own prompt leaves of the
-            positions, these limit outputs, also with other prompts. As in `generate`, the start
-            counts as one of them.
-        prompts: See `Prompted`.
-        config: The configuration of the model.
-    """
-    limit, most = search.max_length, config.decoder.max_length - 1
-    if limit is None:
-        return search
-    left = most - prompt_lengths(prompts)  # [B]
-    limit = tf.convert_to_tensor(limit)
-    limit = tf.where(tf.equal(limit, most - len(config.head.rules.prompt_ids)), left, limit)
-    return dataclasses.replace(search, max_length=limit)
+        results = self.codec.results({name: value.numpy() for name, value in answers.items()})
+        return [dataclasses.replace(one, temperature=temperature) for one in results]
 
 
 def _check_limit(max_length, prompt):

@@ -1,6 +1,7 @@
-"""Subtitles of a recording as files of SubRip and WebVTT."""
+"""Subtitles of a recording as files of SubRip, WebVTT and JSON."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Iterable, Iterator
 
@@ -53,7 +54,17 @@ def webvtt(segments: Iterable[Segment]) -> str:
     return "\n".join(["WEBVTT\n", *cues])
 
 
-FORMATS = dict(zip(SUBTITLES, (subrip, webvtt), strict=True))
+def as_json(segments: Iterable[Segment]) -> str:
+    """Returns a list in JSON of objects with `start` and `end` in seconds, and `text`.
+
+    Args:
+        segments: See `subrip`.
+    """
+    rows = [dataclasses.asdict(one) for one in segments if one.text.strip()]
+    return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
+
+
+FORMATS = dict(zip(SUBTITLES, (subrip, webvtt, as_json), strict=True))
 
 
 def _cues(segments) -> Iterator[Segment]:

@@ -19,7 +19,7 @@ class Window:
     Args:
         start, end: Time in the recording, in seconds.
         text: The text, of which the next window may repeat the end.
-        no_speech, mean_log_probability: See `Transcript`.
+        no_speech, mean_log_probability, temperature: See `Transcript`.
     """
 
     start: float
@@ -27,6 +27,7 @@ class Window:
     text: str
     no_speech: float | None = None
     mean_log_probability: float | None = None
+    temperature: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Transcript(Choice):
             below a threshold while `no_speech` is above another has no text. `None`: as above.
         windows: A `Window` for each window of a recording that has several, in order.
         compression_ratio_threshold: See `repeats`.
+        temperature: Temperature of the attempt that counts, see `Fallback`; the largest one of
+            several windows.
+        words: A `Segment` for each word, in order; empty unless they are requested.
+        tokens: Token ids of the output, with its prompt and end. Empty for several windows, and
+            for exports.
     """
 
     transcript: str
@@ -69,6 +75,9 @@ class Transcript(Choice):
     mean_log_probability: float | None = dataclasses.field(default=None, compare=False)
     windows: tuple[Window, ...] = dataclasses.field(default=(), compare=False)
     compression_ratio_threshold: float = dataclasses.field(default=REPEATED, compare=False)
+    temperature: float = dataclasses.field(default=0.0, compare=False)
+    words: tuple[Segment, ...] = dataclasses.field(default=(), compare=False)
+    tokens: tuple[int, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.terms is None:
@@ -143,30 +152,26 @@ def read_transcripts(
         repeated: The `compression_ratio_threshold` of the transcripts.
     """
     count = len(answers["transcript"])
-    columns = [answers[name] for name in ("transcript", "score", "length", "truncated")]
-    languages = [code.decode() for code in answers.get("language", ())]
-    columns.append(languages or [None] * count)
-    columns.append(read_segments(answers) or [()] * count)
-    columns.append(_complete(answers))
-    columns.append(answers.get("terms", answers["length"]))
-    numbers = [_floats(answers.get(name), count) for name in NUMBERS]
+    languages = [code.decode() for code in answers.get("language", ())] or [None] * count
+    segments = read_segments(answers) or [()] * count
+    terms, tokens = answers.get("terms", answers["length"]), answers.get("tokens", [()] * count)
+    numbers = {name: _floats(answers.get(name), count) for name in NUMBERS}
+    complete = _complete(answers)
     return [
         Transcript(
-            text.decode("utf-8", "replace"),
-            float(score),
-            int(length),
-            bool(cut),
-            language,
-            segments,
-            complete=bool(complete),
-            terms=float(terms),
-            no_speech=no_speech,
-            mean_log_probability=mean,
+            answers["transcript"][row].decode("utf-8", "replace"),
+            float(answers["score"][row]),
+            int(answers["length"][row]),
+            bool(answers["truncated"][row]),
+            languages[row],
+            segments[row],
+            complete=bool(complete[row]),
+            terms=float(terms[row]),
             compression_ratio_threshold=repeated,
+            tokens=tuple(map(int, tokens[row])),
+            **{name: values[row] for name, values in numbers.items()},
         )
-        for text, score, length, cut, language, segments, complete, terms, no_speech, mean in zip(
-            *columns, *numbers, strict=True
-        )
+        for row in range(count)
     ]
 
 

@@ -94,6 +94,12 @@ class LogMel:
 
     def __call__(self, samples: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Returns the frames of a batch of recordings."""
+        if lengths is not None:
+            _, lengths = _checked(samples, lengths)
+        return self.scaled(self.decades(samples, lengths), lengths)
+
+    def decades(self, samples: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Returns the decimal logarithms of the powers, `[B, T, F]`, of at least `FLOOR`."""
         # Not on a GPU: TensorFlow would multiply in TensorFloat-32 there, whose 10 bits would bury
         # everything more than 6 decades below the loudest tone.
         with tf.device("CPU:0"):
@@ -104,7 +110,7 @@ class LogMel:
             filters = _exact(mel_filters(self.sample_rate, self.window, self.num_filters), zero)
             powers = tf.square(frames @ cosines) + tf.square(frames @ sines)  # [B, T, window/2+1]
             decades = tf.math.log(powers @ filters) * _exact(1 / math.log(10), zero)
-            return self._scaled(tf.maximum(decades, FLOOR), lengths)
+            return tf.maximum(decades, FLOOR)
 
     def _frames(self, samples, lengths, zero):
         """Returns overlapping frames `[B, T, window]`, whose first is centred on sample 0."""
@@ -124,8 +130,13 @@ class LogMel:
         shifted = [blocks[:, first : first + count] for first in range(covered)]
         return tf.concat(shifted, axis=2)[..., : self.window]
 
-    def _scaled(self, decades, lengths):
-        """Returns logarithms `[B, T, F]` in Whisper's range, 0 after the end of a row."""
+    def scaled(self, decades: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Returns logarithms `[B, T, F]` in Whisper's range, 0 after the end of a row.
+
+        Args:
+            decades: Result of `decades`.
+            lengths: Number of samples of each recording, `[B]`. `None`: they fill all frames.
+        """
         if lengths is None:
             top = tf.reduce_max(decades, axis=[1, 2], keepdims=True)
             return (tf.maximum(decades, top - RANGE) + 4.0) / 4.0
