@@ -194,6 +194,7 @@ class ByTimestamps:
             if timed
             else (),
             complete=all(output.complete for output in outputs),
+            words=self._words_of(row),
             terms=sum(output.terms for output in outputs),
             no_speech=min(output.no_speech for output in outputs) if knows else None,
             mean_log_probability=float(np.average(means, weights=lengths)) if knows else None,

@@ -20,7 +20,8 @@ class Spoken:
     """A text in a window of a recording.
 
     Args:
-        frames: Frames of the window as the model reads them, `[S, F]`.
+        frames: Frames of the window as the model reads them, `[S, F]`, perhaps without zeros at the
+            end.
         count: Number of frames that belong to the recording.
         prompt: Token ids between the start and the text, such as those of language and task, a
             list, without `no_timestamps_id`.
@@ -55,7 +56,7 @@ def of_windows(recognizer: Any, windows: Sequence[Spoken]) -> list[tuple[Segment
 
 def _weights(recognizer, windows):
     """Returns the weights `[H, T, S]` of each window, of its own tokens and positions."""
-    config, stride = recognizer.model.config, recognizer.codec.speech.conv_stride
+    config, speech = recognizer.model.config, recognizer.codec.speech
     most = config.decoder.max_length
     tokens, without = config.tokens, config.head.rules.no_timestamps_id
     marks = [] if without is None else [without]
@@ -63,12 +64,12 @@ def _weights(recognizer, windows):
         [tokens.bos_id, *one.prompt, *marks, *one.tokens, tokens.eos_id][:most] for one in windows
     ]
     target = np.full([len(rows), max(map(len, rows))], tokens.pad_id, np.int32)
-    frames = np.zeros([len(rows), *windows[0].frames.shape], np.float32)
+    frames = np.zeros([len(rows), speech.max_frames, speech.num_mel_filters], np.float32)
     for row, (to, ids, one) in enumerate(zip(target, rows, windows, strict=True)):
         to[: len(ids)], frames[row, : len(one.frames)] = ids, one.frames
     weights = recognizer.of_words()(tf.constant(frames), tf.constant(target)).numpy()
     return [
-        weights[row, :, : len(ids), : max(1, one.count // stride)]
+        weights[row, :, : len(ids), : max(1, one.count // speech.conv_stride)]
         for row, (ids, one) in enumerate(zip(rows, windows, strict=True))
     ]
 
