@@ -37,7 +37,7 @@ from keras_transformer.text.lines import require_regular
 # ones, but then the error names what it reads.
 FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg", ".mp3", ".m4a", ".ogg", ".opus")
 # Options that have no effect on a recording that arrives on stdin.
-OF_LINES = ("source", "shard", "scores", "strict", "batch_size")
+OF_LINES = ("source", "shard", "scores", "strict", "batch_size", "windows")
 EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
 
 

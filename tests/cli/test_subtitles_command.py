@@ -1,17 +1,20 @@
 """`predict --subtitles` with a search that knows its answers."""
 
 import io
+import json
 
 import click
 import pytest
 
 from keras_transformer.cli.subtitles import write_subtitles
+from keras_transformer.opening.lines import LineFormat
 from keras_transformer.tasks.speech_recognition.segments import Segment
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 
 
 def transcript(text, truncated=False):
-    return Transcript(text, -1.0, 3, truncated, segments=(Segment(0.5, 2.0, text),))
+    words = tuple(Segment(0.5, 0.75, word) for word in (text[:1], text[1:]))
+    return Transcript(text, -1.0, 3, truncated, segments=(Segment(0.5, 2.0, text),), words=words)
 
 
 def search(numbers, paths, batch_size, progress):
@@ -41,6 +44,16 @@ def test_one_recording_on_stdout_or_in_a_file(tmp_path):
     assert subtitles(b"x/long & b.flac", suffix="vtt") == (vtt, cut)
     assert subtitles(b"a.wav\n\n", tmp_path / "b.srt") == ("", [])
     assert (tmp_path / "b.srt").read_text("utf-8") == srt_of("a.wav")
+
+
+def test_json_and_words():
+    content, _ = subtitles(b"\xc3\xa4.wav\n", suffix="json")
+    assert json.loads(content) == [{"start": 0.5, "end": 2.0, "text": "ä.wav"}]
+    content, _ = subtitles(b"a.wav\n", words=True)
+    times = "00:00:00,500 --> 00:00:00,750"
+    assert content == f"1\n{times}\na\n\n2\n{times}\n.wav\n"
+    lines = LineFormat(timestamps=True, words=True).lines(3, [transcript("a.wav")])
+    assert lines == ["3\t0.50\t0.75\ta", "3\t0.50\t0.75\t.wav"]
 
 
 @pytest.mark.parametrize("batch_size", [1, 64])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import whisper_folders
 from test_whisper import allowed_tokens
-from test_whisper_choices import prompt_of, recordings, write_varied
+from test_whisper_choices import RATE, prompt_of, recordings, write_varied
 from whisper_folders import GENERATION, IDS, START, TIMES
 
 from keras_transformer.pipelines import SpeechRecognizer
@@ -122,3 +122,17 @@ def test_attempts_do_not_depend_on_the_batch(checkpoint):
     for sound, result in zip(sounds, together, strict=True):
         (alone,) = again.transcribe([sound])
         assert (alone.text, alone.temperature) == (result.text, result.temperature)
+
+
+@pytest.mark.slow
+def test_words_have_times_in_their_windows(checkpoint):
+    """Words of one window and of several are those of the text, in order, within the recording."""
+    recognizer, *_ = checkpoint
+    timed = recognizer.with_settings(words=True, no_speech_threshold=1.0)
+    sounds = [*recordings(6000, 2000)]
+    for sound, result in zip(sounds, timed.transcribe(sounds), strict=True):
+        assert "".join(word.text for word in result.words) == "".join(result.text.split())
+        times = [time for word in result.words for time in (word.start, word.end)]
+        assert times == sorted(times) and times[-1] <= len(sound) / RATE
+    with pytest.raises(ValueError, match="`words` have no times in windows that overlap. Received"):
+        timed.with_settings(windows="overlap")
