@@ -231,6 +231,8 @@ def plain(value: Any) -> Any:
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if _is_list_of_variants(value):
+        return [plain(item) for item in value]
     return value
 
 
@@ -238,12 +240,18 @@ def short(value: Any) -> Any:
     """Returns the shortest form of a value in a TOML file, without options at their defaults."""
     if isinstance(value, dict):
         return {key: short(item) for key, item in value.items()}
+    if _is_list_of_variants(value):
+        return [short(item) for item in value]
     if not isinstance(value, Variant):
         return value
     options = {key: short(item) for key, item in given_options(value).items()}
     if {*options} == {value.number_for} and kind_of(value) == value.default_kind:
         return options[value.number_for]
     return {KIND: kind_of(value), **_with(_described, options)} if options else kind_of(value)
+
+
+def _is_list_of_variants(value):
+    return isinstance(value, tuple | list) and any(isinstance(item, Variant) for item in value)
 
 
 def option_names(kind: type[Variant]) -> list[str] | None:

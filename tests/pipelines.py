@@ -81,7 +81,8 @@ def classifier():
 
 @functools.cache
 def embedder():
-    config = EmbedderConfig(vocab_size=30, **SIZES, dimensions=5)
+    layers = [{"kind": "dense", "units": 7}, "layer_norm"]
+    config = EmbedderConfig(vocab_size=30, **SIZES, after_pooling=layers, dimensions=5)
     return Embedder(with_larger_weights(TextEmbedder(config)), tokenizer())
 
 

@@ -120,6 +120,8 @@ def check_expressible(config, origin=None) -> None:
         reasons.append("normalisations that differ in `epsilon`")
     if getattr(config.head, "rules", OutputRules()).suppressed_ids:
         reasons.append(_name_of_suppressed_ids(origin))
+    if getattr(config.head, "causal", False):
+        reasons.append("an encoder whose tokens attend to earlier ones only (`causal`)")
     if getattr(config.head, "starts_with_zeros", False):
         reasons.append("an output that starts with zeros")
     if reasons:

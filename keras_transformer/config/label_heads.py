@@ -35,11 +35,11 @@ class LinearHeadConfig(PartConfig):
             )
 
 
-Pooling = Literal["mean", "max", "first", "attention"]
+Pooling = Literal["mean", "max", "first", "last", "attention"]
 POOLING = (
     "mean",
     """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text, `"first"`,
-    the first token, or `"attention"`, a mean with learned weights.""",
+    the first token, `"last"`, the last one, or `"attention"`, a mean with learned weights.""",
 )
 
 

@@ -26,7 +26,7 @@ class EncoderModel(ConfiguredModel):
         inputs = self.input_class(config, policy, kernels)
         return Parts(
             input=inputs,
-            encoder=self.make_encoder(config.encoder, policy, kernels),
+            encoder=self.encoder_of(config, policy, kernels),
             decoder=None,
             head=self.make_head(config, policy, kernels, inputs.embeddings),
         )
@@ -42,6 +42,10 @@ class EncoderModel(ConfiguredModel):
             embeddings: The layers that embed tokens, for a head with tied weights.
         """
         return cls.head_class(config, policy, kernels)
+
+    def encoder_of(self, config: Any, policy: Any, kernels: Any) -> Any:
+        """Returns the encoder of a model with this configuration."""
+        return self.make_encoder(config.encoder, policy, kernels)
 
     def make_encoder(self, stack: Any, policy: Any, kernels: Any, causal: bool = False) -> Any:
         """Returns the encoder that a `StackConfig` describes."""

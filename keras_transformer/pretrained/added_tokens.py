@@ -45,6 +45,28 @@ def begins_with_token(content) -> bool:
     return _marks(content.get("post_processor"))[0] != TEXT
 
 
+def end_token(content, pieces, path) -> int:
+    """Returns the id of the token that a `tokenizer.json` puts after a text, and none before it.
+
+    Args:
+        content: Content of the file.
+        pieces: The tokens in the order of their ids.
+        path: Path of the file, for messages.
+
+    Raises:
+        ValueError: If there is no such token.
+    """
+    try:
+        begin, (name, number) = _marks(content.get("post_processor"))
+        valid = begin == TEXT and is_integer(number) and pieces[number] == name
+    except (TypeError, KeyError, AttributeError, IndexError, ValueError):
+        valid, number = False, 0
+    if not valid:
+        rule = "one that puts a token after a text, whose vector stands for it, and none before it"
+        raise CheckpointSettings(content, path).wrong("post_processor", rule)
+    return number
+
+
 def _marks(value):
     """Returns the tokens around a text, pairs of name and id, and `TEXT` in its place."""
     kind = None if value is None else value["type"]

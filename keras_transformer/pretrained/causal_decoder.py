@@ -1,24 +1,38 @@
 """`CausalDecoder`, the base of families of language models whose tensors have Llama's names."""
 
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.feed_forwards import Gated
 from keras_transformer.norms import RMSNorm
-from keras_transformer.pretrained.added_tokens import OPTIONS, begins_with_token, token_name
+from keras_transformer.pretrained.added_tokens import (
+    OPTIONS,
+    begins_with_token,
+    end_token,
+    token_name,
+)
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
 from keras_transformer.pretrained.chat import read_chat_template
-from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, generation_of_texts
-from keras_transformer.pretrained.names import Weight, is_tied, layers, token_weights
+from keras_transformer.pretrained.names import (
+    Layout,
+    Weight,
+    is_tied,
+    layers,
+    token_weights,
+)
 from keras_transformer.pretrained.rotations import LONGEST, positive, rotations
+from keras_transformer.pretrained.sentence_family import SentenceFamily
 from keras_transformer.pretrained.sentencepiece_bpe import (
     has_sentencepiece_bpe,
     read_sentencepiece_bpe,
 )
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
+from keras_transformer.tasks.embedding.config import EmbedderConfig
+from keras_transformer.tasks.embedding.model import TextEmbedder
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
 from keras_transformer.tasks.language_modelling.model import LanguageModel
 
@@ -50,13 +64,14 @@ HEAD_NORMS = {
 }
 
 
-class CausalDecoder(Family):
+class CausalDecoder(SentenceFamily):
     """A folder with `config.json` and a tokenizer: byte-level BPE, or SentencePiece's BPE.
 
     A text is `bos text eos`; a model without `bos_token_id` begins it with the end token. If the
     tokenizer of `transformers` puts no token there, the text does not attend to it. Unless a
     checkpoint has its own token for padding, the vocabulary gets one more token. The model here
-    gives padding no probability.
+    gives padding no probability. A folder of a sentence encoder becomes a model for vectors, whose
+    texts end in the token that `tokenizer.json` puts there.
 
     Attributes:
         classes: Beginning of the names of its classes, such as `"Llama"`.
@@ -65,11 +80,30 @@ class CausalDecoder(Family):
             `None`: it must have that file.
     """
 
-    task, reader, model_class = "language_modelling", "AutoModelForCausalLM", LanguageModel
-    ignored = (r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq",)
     classes, base = "", "model."
     defaults: dict[str, Any] = {}
     words: dict[str, str] | None = None
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return "embedding" if self.sentences else "language_modelling"
+
+    @property
+    def reader(self) -> str:
+        """Class of `transformers` that reads the folder, for messages."""
+        return "AutoModel" if self.sentences else "AutoModelForCausalLM"
+
+    @property
+    def model_class(self) -> type[Any]:  # ty: ignore[incompatible-property-override]
+        """Class of the model."""
+        return TextEmbedder if self.sentences else LanguageModel
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Buffers, and output weights that no vector depends on."""
+        buffers = r"(model\.)?layers\.\d+\.self_attn\.rotary_emb\.inv_freq"
+        return (buffers, *([re.escape(OUTPUT)] if self.sentences else []))
 
     def attention(self) -> dict[str, Any]:
         """Returns the options of biases and normalisations in attention."""
@@ -99,12 +133,12 @@ class CausalDecoder(Family):
         settings = super().read_settings()
         return CheckpointSettings({**self.defaults, **settings.content}, settings.path)
 
-    def config(self) -> LanguageModelConfig:  # noqa: D102
+    def config(self) -> LanguageModelConfig | EmbedderConfig:  # noqa: D102
         settings, tokenizer = self.settings, self.tokenizer
         settings.check(EXPRESSIBLE)
         settings.architecture([f"{self.classes}ForCausalLM", f"{self.classes}Model"])
         heads, groups, size = self._heads()
-        return LanguageModelConfig(
+        shared = dict(
             **tokenizer.config_fields,
             embedding_scale=1.0,
             num_layers=settings.count("num_hidden_layers"),
@@ -114,7 +148,6 @@ class CausalDecoder(Family):
             d_k=size,
             d_v=size,
             d_ff=settings.count("intermediate_size"),
-            max_length=self._longest(),
             dropout=0.0,
             attention_dropout=settings.number("attention_dropout", 0.0),
             activation=settings.choice("hidden_act", ACTIVATIONS, "silu"),
@@ -122,11 +155,22 @@ class CausalDecoder(Family):
             normalization=self.norm(),
             norm="pre",
             position=rotations(settings, size),
+            **self.attention(),
+            **self._window(),
+        )
+        longest = self._longest()
+        if self.sentences:
+            self.sentences.check_tokenizer(tokenizer)
+            longest = min(longest, self.sentences.max_length or longest)
+            return EmbedderConfig(
+                **shared, **self.sentences.options, max_length=longest, causal=True
+            )
+        return LanguageModelConfig(
+            **shared,
+            max_length=longest,
             tie="all" if is_tied(self, OUTPUT, [self.prefix + TABLE], False) else "none",
             output_bias=True,
             attends_to_start=None if self._starts_with_token else False,
-            **self.attention(),
-            **self._window(),
         )
 
     def norm(self) -> RMSNorm:
@@ -137,27 +181,36 @@ class CausalDecoder(Family):
         prefix, width = self.prefix, config.d_model
         last = f"{prefix}layers.{config.num_layers - 1}."
         yield f"{prefix}{TABLE}", (self.settings.count("vocab_size"), width)
-        block, heads = config.decoder.block, config.decoder.block.mixer
+        (stack,) = config.stacks
+        block, heads = stack.block, stack.block.mixer
         yield f"{last}self_attn.q_proj.weight", (heads.num_heads * heads.d_k, width)
         yield f"{last}self_attn.k_proj.weight", (heads.groups * heads.d_k, width)
         yield f"{last}mlp.down_proj.weight", (width, block.d_ff)
 
     def names(self, config) -> Iterator[Weight]:  # noqa: D102
         prefix, entries = self.prefix, self.settings.count("vocab_size")
-        yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
-        normed = config.decoder.block.mixer.query_key_norm is not None
+        if self.sentences:
+            yield Weight(f"{prefix}{TABLE}", "embedding.table", Layout(entries=entries))
+        else:
+            yield from token_weights(f"{prefix}{TABLE}", OUTPUT, config, entries)
+        (stack,), place = config.stacks, "encoder" if self.sentences else "decoder"
+        normed = stack.block.mixer.query_key_norm is not None
         norms = {**NORMS, **HEAD_NORMS} if normed else NORMS
         for number in range(config.num_layers):
-            theirs, ours = f"{prefix}layers.{number}.", f"decoder.blocks.{number}."
+            theirs, ours = f"{prefix}layers.{number}.", f"{place}.blocks.{number}."
             yield from layers(BLOCK, theirs, ours)
             for name, norm in norms.items():
                 yield Weight(f"{theirs}{name}.weight", f"{ours}{norm}.scale")
-        yield Weight(f"{prefix}norm.weight", "decoder.norm.scale")
+        yield Weight(f"{prefix}norm.weight", f"{place}.norm.scale")
 
     def chat(self) -> Any:  # noqa: D102
+        if self.sentences:
+            return None
         return read_chat_template(self.folder, self.tokenizer, self.notes)
 
     def generation(self) -> Generation | None:  # noqa: D102
+        if self.sentences:
+            return None
         settings, size = self.generation_settings, self.tokenizer.vocab_size
         return generation_of_texts(settings, ends_of(self.settings, settings, size)[1])
 
@@ -212,10 +265,13 @@ class CausalDecoder(Family):
     def tokenizer(self) -> Any:  # noqa: D102
         self.tensors.check_rows(f"{self.prefix}{TABLE}", self.settings, "vocab_size")
         files = self.folder, self.settings, self._special
-        options = {
+        options: dict[str, Any] = {
             "padding": self._padding,
             "marks": lambda special: [(None, None), (special["bos"], None)],
         }
+        if self.sentences:
+            self.folder.require(VOCABULARY)
+            options["marks"] = lambda special: [(None, special["eos"])]
         if has_sentencepiece_bpe(self.folder):
             tokenizer = read_sentencepiece_bpe(*files, **options)
         else:
@@ -224,13 +280,18 @@ class CausalDecoder(Family):
             tokenizer = read_byte_bpe(
                 *files, starts_with_bos=False, **options, **(self.words or {})
             )
-        if (self.folder.json(OPTIONS) or {}).get("add_eos_token"):
+        is_lost = not self.sentences and (self.folder.json(OPTIONS) or {}).get("add_eos_token")
+        if is_lost:
             self.notes.append("`add_eos_token` is not carried over: no prompt ends in that token")
         return tokenizer
 
     def _special(self, pieces):
         """Returns the tokens that begin and end a text."""
         eos, _ = ends_of(self.settings, self.generation_settings, len(pieces))
+        if self.sentences:
+            content = self.folder.json(VOCABULARY) or {}
+            eos = end_token(content, pieces, self.folder.path / VOCABULARY)
+            return {role: pieces[eos] for role in ("bos", "eos", "unk")}
         bos = self.settings.token("bos_token_id", len(pieces), default=eos)
         return {"bos": pieces[bos], "eos": pieces[eos], "unk": pieces[eos]}
 

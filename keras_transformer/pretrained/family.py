@@ -83,6 +83,10 @@ class Family(abc.ABC):
     def names(self, config) -> Iterator[Weight]:
         """Yields the `Weight`s of all variables of the model."""
 
+    def names_after_pooling(self) -> Iterator[Weight]:
+        """Yields the `Weight`s of the layers that a sentence encoder has after pooling."""
+        yield from ()
+
     tokenizer: Any  # of families with one vocabulary
 
     def tokenizers(self, config) -> Any:

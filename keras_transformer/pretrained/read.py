@@ -43,6 +43,7 @@ def read_checkpoint(
         family.tensors.check_shape(tensor, shape)
     model = family.model_class(config, dtype="float32")
     family.tensors.fill(model, family.names(config))
+    family.tensors.fill(model, family.names_after_pooling())
     family.tensors.check_all_used(family.ignored)
     tokenizers = family.tokenizers(config)
     if source_language or target_language:

@@ -1,8 +1,15 @@
-"""Folders in the format of sentence-transformers: an encoder, pooling, and unit length."""
+"""Folders in the format of sentence-transformers: an encoder, pooling, and layers after it."""
 
 import typing
+from collections.abc import Iterator
+from typing import Any
 
+from keras_transformer.pretrained.files.joined_tensors import JoinedTensors
+from keras_transformer.pretrained.files.safetensors_files import open_tensors
+from keras_transformer.pretrained.names import SAME, TRANSPOSED, Weight
 from keras_transformer.pretrained.settings import CheckpointSettings
+from keras_transformer.tasks.embedding.config import AFTER_POOLING
+from keras_transformer.tasks.embedding.modules.module import VectorModule
 from keras_transformer.text.prompts import TextPrompts
 
 MODULES = "modules.json"
@@ -10,17 +17,37 @@ MODULES = "modules.json"
 FIRST, ALL = "sentence_bert_config.json", "config_sentence_transformers.json"
 OPTIONS = "tokenizer_config.json"
 UNLIMITED = 1e20  # such as 1e30, that `transformers` writes for a tokenizer without a limit
-POOLINGS = {"mean_tokens": "mean", "max_tokens": "max", "cls_token": "first"}
-NAMES = {"mean": "mean", "max": "max", "cls": "first"}  # in newer files
-KINDS = ("Transformer", "Pooling", "Normalize")
+POOLINGS = {"mean_tokens": "mean", "max_tokens": "max", "cls_token": "first", "lasttoken": "last"}
+NAMES = {"mean": "mean", "max": "max", "cls": "first", "lasttoken": "last"}  # in newer files
+KINDS = ("Transformer", "Pooling")
+NORMALIZE = "Normalize"
 CROSS_ENCODER = "CrossEncoder"  # kind of a folder whose head scores pairs of texts
+CONVERSION = (
+    'python -c "import sys; from sentence_transformers import SentenceTransformer as M; '
+    'M(sys.argv[1]).save_pretrained(sys.argv[1])" {path}'
+)
+
+
+class Module(typing.NamedTuple):
+    """A module after pooling.
+
+    Attributes:
+        value: The `VectorModule`.
+        place: Name of its folder.
+        tensors: Its tensors, or `None` if it has none.
+    """
+
+    value: VectorModule
+    place: str
+    tensors: Any = None
 
 
 class SentenceEncoder(typing.NamedTuple):
     """The modules around the encoder of a folder.
 
     Attributes:
-        pooling: Pooling of the encoder's output: `"mean"`, `"max"` or `"first"`.
+        pooling: Pooling of the encoder's output: `"mean"`, `"max"`, `"first"` or `"last"`.
+        modules: The `Module`s after it, without the last one if that is `Normalize`.
         normalize: Whether vectors have unit length.
         max_length: Maximum length of a text in tokens; longer texts are truncated. `None`: that of
             the encoder.
@@ -29,10 +56,30 @@ class SentenceEncoder(typing.NamedTuple):
     """
 
     pooling: str
+    modules: tuple
     normalize: bool
     max_length: int | None
     settings: CheckpointSettings
     prompts: TextPrompts | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the head of a `TextEmbedder`."""
+        values = tuple(module.value for module in self.modules)
+        return {"pooling": self.pooling, AFTER_POOLING: values, "normalize": self.normalize}
+
+    def join(self, tensors) -> Any:
+        """Returns the tensors of an encoder and, under the names of their folders, of modules."""
+        others = {m.place: m.tensors for m in self.modules if m.tensors is not None}
+        return JoinedTensors(tensors, others) if others else tensors
+
+    def names(self) -> Iterator[Weight]:
+        """Yields the `Weight`s of the layers after pooling."""
+        for number, module in enumerate(self.modules):
+            for name, (variable, is_transposed) in module.value.weights.items():
+                layout = TRANSPOSED if is_transposed else SAME
+                ours = f"{AFTER_POOLING}_{number}.{variable}"
+                yield Weight(f"{module.place}/{name}", ours, layout)
 
     def check_tokenizer(self, tokenizer) -> None:
         """Refuses texts that are converted to lower case before a tokenizer that does not do so.
@@ -61,10 +108,11 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
         return None
     path = folder.path / MODULES
     kinds, places = _kinds(modules, path)
-    if kinds[:2] != list(KINDS[:2]) or kinds[2:] not in ([], list(KINDS[2:])):
+    known = {kind.published: kind for kind in VectorModule.kinds().values()}
+    if kinds[:2] != list(KINDS) or not {*kinds[2:]} <= {*known}:
         raise ValueError(
-            f"{path}: the modules must be Transformer, Pooling and, optionally, Normalize. "
-            f"Received: {', '.join(kinds)}."
+            f"{path}: the modules must be Transformer, Pooling and, optionally, "
+            f"{', '.join(known)} in any order. Received: {', '.join(kinds)}."
         )
     if places[0] not in ("", "."):
         raise ValueError(
@@ -73,9 +121,25 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
     first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
     name = f"{places[1]}/config.json"
     pooling = CheckpointSettings(folder.require_json(name), folder.path / name)
+    normalize = kinds[-1] == NORMALIZE
+    last = len(kinds) - normalize
+    read = [
+        _module(folder, known[kind], place)
+        for kind, place in zip(kinds[2:last], places[2:last], strict=True)
+    ]
     return SentenceEncoder(
-        _pooling(pooling), len(kinds) == 3, max_length_of(folder), first, _prompts(of_all)
+        _pooling(pooling), tuple(read), normalize, max_length_of(folder), first, _prompts(of_all)
     )
+
+
+def _module(folder, kind, place):
+    """Returns the `Module` of a class in a folder."""
+    if not kind.weights:
+        return Module(kind(), place)
+    files = folder.subfolder(place)
+    settings = CheckpointSettings(files.require_json("config.json"), files.path / "config.json")
+    tensors = open_tensors(files, kind.published, CONVERSION.format(path=folder.path))
+    return Module(kind.read(settings, tensors.shapes), place, tensors)
 
 
 def _prompts(settings):

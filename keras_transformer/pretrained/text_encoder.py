@@ -8,9 +8,9 @@ from typing import Any
 
 from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.cross_encoder import read_activation
-from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
-from keras_transformer.pretrained.sentence_encoder import max_length_of, read_sentence_encoder
+from keras_transformer.pretrained.sentence_encoder import max_length_of
+from keras_transformer.pretrained.sentence_family import SentenceFamily
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
@@ -78,7 +78,7 @@ PAIRS = HeadKind("scoring", PairScorerConfig, PairScorer)  # `TEXTS` with one lo
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
 
-class TextEncoder(Family):
+class TextEncoder(SentenceFamily):
     """A folder with an encoder of texts, whose `architectures` determine the head and the task.
 
     A folder of a sentence encoder becomes a model for vectors of texts, whatever its heads. Any
@@ -122,14 +122,6 @@ class TextEncoder(Family):
     def reader(self) -> str:
         """Class of `transformers` that reads the folder, for messages."""
         return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
-
-    @functools.cached_property
-    def sentences(self) -> Any:
-        """The `SentenceEncoder` that the folder describes, or `None`."""
-        return read_sentence_encoder(self.folder)
-
-    def prompts(self) -> Any:  # noqa: D102
-        return self.sentences.prompts if self.sentences else None
 
     def make_config(self, pooler=None, **options) -> Any:
         """Returns the configuration of the encoder with its head.
@@ -227,8 +219,7 @@ class TextEncoder(Family):
         self.sentences.check_tokenizer(self.tokenizer)
         return {
             "max_length": self._limited(options["max_length"], self.sentences.max_length),
-            "pooling": self.sentences.pooling,
-            "normalize": self.sentences.normalize,
+            **self.sentences.options,
         }
 
     def _of_pairs(self, options):

@@ -74,6 +74,7 @@ VALUES = {
     **{"input_scale": (2.0, 3.0), "snow": ("a", "b"), "target_mean": 1.0, "target_scale": 2.0},
     **{"num_decoder_layers": 3, "max_length": 20, "pad_id": 1, "embedding_size": 6},
     **{"pair_layout": "bert", "dimensions": 5, "normalize": False},
+    **{"causal": True, "after_pooling": ["layer_norm"]},
     **{"num_mel_filters": 5, "pad_to_max_seconds": True},
     **{"kernel_size": 5, "conv_stride": 1, "conv_activation": "relu"},
     **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},

@@ -8,14 +8,14 @@ from support import randomise, small_fields, to_numpy, weights_of
 from test_text_classifier import batch, pooled
 
 from keras_transformer.models import EmbedderConfig, TextEmbedder
-from keras_transformer.tasks.embedding.model import Direction
+from keras_transformer.tasks.embedding.direction import Direction
 
 SAME = {"rtol": 0, "atol": 1e-5}
 
 
 def embedder(dtype=None, **options):
-    fields = small_fields(EmbedderConfig, num_layers=2)
-    return randomise(TextEmbedder(EmbedderConfig(**fields, **options), dtype=dtype))
+    fields = {**small_fields(EmbedderConfig, num_layers=2), **options}
+    return randomise(TextEmbedder(EmbedderConfig(**fields), dtype=dtype))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,13 @@ def test_vectors_equal_the_reference(pooling, dimensions, normalize):
     np.testing.assert_allclose(vectors, expected, **SAME)
 
 
-def test_padding_and_neighbours_change_nothing():
-    model, tokens = embedder(), batch()
+@pytest.mark.parametrize("options", [{}, {"pooling": "last", "causal": True, "position": "rotary"}])
+def test_padding_and_neighbours_change_nothing(options):
+    model, tokens = embedder(**options), batch()
     together = to_numpy(model(tokens))
     np.testing.assert_allclose(model(np.pad(tokens, [(0, 0), (0, 5)])), together, **SAME)
+    if options:  # positions are distances, so that padding may also come first
+        np.testing.assert_allclose(model(np.pad(tokens, [(0, 0), (5, 0)])), together, **SAME)
     for row, vector in zip(tokens, together, strict=True):
         np.testing.assert_allclose(model(row[None, : (row != 0).sum()])[0], vector, **SAME)
 
@@ -63,8 +66,11 @@ def test_a_vector_of_zeros_stays_finite():
     np.testing.assert_array_equal(Direction()(np.zeros((1, 3), "float32")), np.zeros((1, 3)))
 
 
+LAYERS = [{"kind": "dense", "units": 9}, "unit_length", "layer_norm"]
+
+
 def test_a_saved_model_is_the_same(tmp_path):
-    model = embedder(dimensions=7)
+    model = embedder(dimensions=7, after_pooling=LAYERS, pooling="last", causal=True)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.config == model.config
@@ -76,10 +82,27 @@ def test_a_saved_model_is_the_same(tmp_path):
     [
         (
             {"dimensions": 23},
-            "`dimensions` must not exceed `d_model`, .*=23, d_model=22",
+            "`dimensions` must not exceed `d_model`, .*=23, where there are 22",
         ),
+        (
+            {"dimensions": 6, "after_pooling": [{"kind": "dense", "units": 5}]},
+            "must not exceed the output of `after_pooling`, .*=6, where there are 5",
+        ),
+        ({"after_pooling": "dense"}, "`after_pooling` must be a list of layers. Received: .*dense"),
+        (
+            {"after_pooling": ["cnn"]},
+            "`after_pooling` must be one of dense, layer_norm, unit",
+        ),
+        (
+            {"after_pooling": [{"kind": "dense", "width": 3}]},
+            "`after_pooling` of the kind 'dense' has the options units, activation, bias. Received",
+        ),
+        ({"after_pooling": [{"kind": "dense", "units": 0}]}, "`after_pooling`: `units` must be"),
         ({"dimensions": 0}, "`dimensions` must be .* Received: dimensions=0"),
-        ({"pooling": "cls"}, "`pooling` must be one of mean, max, first, attention. Received: "),
+        (
+            {"pooling": "cls"},
+            "`pooling` must be one of mean, max, first, last, atten",
+        ),
         ({"similarity_scale": 0.0}, "`similarity_scale` must be above 0 and finite"),
         ({"normalize": "yes"}, "`normalize` must be"),
     ],

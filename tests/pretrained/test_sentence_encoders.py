@@ -170,9 +170,9 @@ def replaced(folder, name, content):
 
 
 BROKEN = {
-    "dense": (
-        lambda folder: add_modules(folder, kinds=("Transformer", "Pooling", "Dense")),
-        "the modules must be Transformer, Pooling and, .* Received: Transformer, Pooling, Dense.",
+    "other module": (
+        lambda folder: add_modules(folder, kinds=("Transformer", "Pooling", "CNN")),
+        "must be Transformer, Pooling and, optionally, Dense.* Received: Transformer, Pooling, CNN",
     ),
     "no pooling": (
         lambda folder: add_modules(folder, kinds=("Transformer",)),
@@ -182,13 +182,13 @@ BROKEN = {
         lambda folder: add_modules(folder, (MEAN, CLS)),
         "1_Pooling/config.json: exactly one of .* must be true. Received: .*mean_tokens, .*cls",
     ),
-    "last token": (
-        lambda folder: add_modules(folder, ("pooling_mode_lasttoken",)),
-        "exactly one of .* must be true. Received: pooling_mode_lasttoken.",
+    "square root": (
+        lambda folder: add_modules(folder, ("pooling_mode_mean_sqrt_len_tokens",)),
+        "exactly one of .* must be true. Received: pooling_mode_mean_sqrt_len_tokens.",
     ),
     "newer": (
-        lambda folder: replaced(folder, "1_Pooling/config.json", '{"pooling_mode": "lasttoken"}'),
-        "`pooling_mode` must be one of mean, max, cls. Received: 'lasttoken'.",
+        lambda folder: replaced(folder, "1_Pooling/config.json", '{"pooling_mode": "weighted"}'),
+        "`pooling_mode` must be one of mean, max, cls, lasttoken. Received: 'weighted'.",
     ),
     "no file": (
         lambda folder: (folder / "1_Pooling" / "config.json").unlink(),

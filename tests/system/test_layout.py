@@ -32,6 +32,7 @@ WRAPPERS = {
         "training/tasks/speech_recognition/tfds.py",
     },
     "sentencex": {"keras_transformer/documents/sentences.py"},
+    "usearch": {"keras_transformer/retrieval/graph.py"},
     "sacrebleu": {"keras_transformer/text/quality.py"},
     "rouge_score": {"keras_transformer/tasks/summarization/metrics.py"},
     "nltk": {"keras_transformer/tasks/summarization/metrics.py"},
@@ -114,6 +115,7 @@ PACKAGES = {
     "keras_transformer/text": {"."},
     "keras_transformer/tasks": {".", "audio", "config", "fields", "models", "decoding", "text"},
     "keras_transformer/documents": {".", "decoding", "tasks", "text"},
+    "keras_transformer/retrieval": {"."},
     "keras_transformer/opening": {".", "pretrained", "tasks", "text"},
     "keras_transformer/serving": {".", "decoding", "documents", "tasks"},
     "keras_transformer/pretrained": {

@@ -221,6 +221,7 @@ def _setting(field, default):
     meaning = field.metadata["help"].replace("`None`:", "If omitted:")
     extra = {"base": short(default)}
     kind = _plain(field.type)
+    kind = list if kind is tuple else kind
     if field.metadata["of"] is not None:
         kind = TextOrTable
     return kind | None, Field(None, description=meaning, json_schema_extra=extra)

@@ -166,7 +166,8 @@ def _kind(field):
     if "enum" in field:
         return " or ".join(map(_toml, field["enum"]))
     if field["type"] == "array":
-        return f"list of: {_kind(field['items'])}"
+        items = field["items"]
+        return f"list of: {_kind(items) if 'type' in items else 'texts or tables'}"
     names = {"string": "text", "boolean": "true or false"}
     if field.get("format") == "date":
         return "date"

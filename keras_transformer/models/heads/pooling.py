@@ -8,7 +8,7 @@ from keras import ops
 from keras_transformer.checks import check_choice
 from keras_transformer.tensors import Shape, Tensor
 
-KINDS = ("mean", "max", "first", "attention")
+KINDS = ("mean", "max", "first", "last", "attention")
 FORBIDDEN = -1e4  # score of padding, within the range of float16
 
 
@@ -18,7 +18,8 @@ class Pooling(keras.Layer):
 
     Args:
         kind: `"mean"` or `"max"` over the tokens that are not padding; `"first"`, the vector of the
-            first token; or `"attention"`, a mean weighted by `softmax(x w)` with a learned `w`.
+            first token; `"last"`, that of the last one; or `"attention"`, a mean weighted by
+            `softmax(x w)` with a learned `w`.
 
     Call arguments:
         x: Output of an encoder, `[B, S, D]`, floating.
@@ -57,6 +58,10 @@ class Pooling(keras.Layer):
             highest = ops.max(ops.where(real, x, FORBIDDEN), axis=1)  # [B, D]
             return ops.where(ops.any(real, axis=1), highest, 0.0)
         weights = ops.cast(real, "float32")  # [B, S, 1]
+        if self.kind == "last":
+            numbers = ops.cumsum(ops.ones_like(weights), axis=1) * weights  # from 1; padding: 0
+            weights = ops.cast(numbers == ops.max(numbers, axis=1, keepdims=True), "float32")
+            weights *= ops.cast(real, "float32")
         if self.kind == "attention":
             scores = ops.cast(ops.matmul(x, ops.cast(self.query, x.dtype)), "float32")  # [B, S, 1]
             if x.shape[1] != 1:  # Keras warns about a softmax over a single token

@@ -35,6 +35,14 @@ class CheckpointFolder:
             )
         self._root = (self.path if root is None else root).resolve()
 
+    def subfolder(self, name) -> "CheckpointFolder":
+        """Returns the folder of that name in this one, whose links may end in this one.
+
+        Raises:
+            ValueError: If there is no such folder.
+        """
+        return CheckpointFolder(self.path / name, self._root)
+
     def file(self, name) -> pathlib.Path | None:
         """Returns the path of a file, or `None` if there is no such file.
 

@@ -200,12 +200,13 @@ CONVERSION = (
 )
 
 
-def open_tensors(folder, kind) -> Any:
+def open_tensors(folder, kind, conversion=CONVERSION) -> Any:
     """Returns the tensors in a folder, a `SafetensorsFile` or `ShardedSafetensors`.
 
     Args:
         folder: A `CheckpointFolder`.
         kind: Name of the class of `transformers` that reads such a folder.
+        conversion: Command that converts a pickle, perhaps with places for `kind` and `path`.
 
     Raises:
         ValueError: If there are none, or only in another format; the error names a remedy.
@@ -219,6 +220,6 @@ def open_tensors(folder, kind) -> Any:
         raise ValueError(
             f"{folder.path / PICKLED} is a pickle, which may run any program when it is read, and "
             "is not read. If you trust it, convert it: "
-            f"{CONVERSION.format(kind=kind, path=folder.path)}"
+            f"{conversion.format(kind=kind, path=folder.path)}"
         )
     folder.require(WEIGHTS)

@@ -51,7 +51,7 @@ class ClassifierOptions(TypedDict, total=False, closed=True):
     transform: bool
     transform_activation: str
     labels: tuple | list
-    pooling: Literal["mean", "max", "first", "attention"]
+    pooling: Literal["mean", "max", "first", "last", "attention"]
     pooler: bool
     pooler_activation: str
     input: TokenInput | dict[str, Any] | None
@@ -96,7 +96,7 @@ class ClassifierConfig(ModelConfig):
         transform: bool = False,
         transform_activation: str = "gelu",
         labels: tuple | list = ("0", "1"),
-        pooling: Literal["mean", "max", "first", "attention"] = "mean",
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
         pooler: bool = False,
         pooler_activation: str = "tanh",
         input: TokenInput | dict[str, Any] | None = None,

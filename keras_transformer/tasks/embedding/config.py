@@ -10,6 +10,9 @@ from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER
 from keras_transformer.config.tokens import OptionalNumber, TokenInput
+from keras_transformer.tasks.embedding.modules.module import VectorModule
+
+AFTER_POOLING = "after_pooling"
 
 
 @documented
@@ -22,10 +25,21 @@ class VectorHead(PartConfig):
     """
 
     pooling: Pooling = option(*POOLING)
+    causal: bool = option(
+        False,
+        """Lets each token attend only to itself and earlier ones, as in vectors of a language model
+        such as Qwen3-Embedding. `pooling` should be `"last"` then.""",
+    )
+    after_pooling: tuple = option(
+        (),
+        """Layers after pooling, in order: `"dense"`, `"layer_norm"`, `"unit_length"`, or tables
+        with such a `kind` and its options, such as `{ kind = "dense", units = 256, activation =
+        "tanh", bias = true }`. In Python also `VectorModule`s.""",
+    )
     dimensions: OptionalCount = option(
         None,
-        """Number of features of a vector: the first ones of `d_model`, which are scaled to unit
-        length afterwards (Kusupati et al., 2022). `None`: all.""",
+        """Number of features of a vector: the first ones, which are scaled to unit length
+        afterwards (Kusupati et al., 2022). `None`: all.""",
     )
     normalize: bool = option(
         True,
@@ -42,6 +56,26 @@ class VectorHead(PartConfig):
         CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.after_pooling, tuple | list):
+            raise TypeError(
+                "`after_pooling` must be a list of layers. "
+                f"Received: after_pooling={self.after_pooling!r}."
+            )
+        made = tuple(VectorModule.make(module) for module in self.after_pooling)
+        object.__setattr__(self, AFTER_POOLING, made)
+
+    def width(self, d_model: int) -> int:
+        """Returns the number of features of a vector, for `d_model` features of the encoder."""
+        return self.dimensions or self.width_after_pooling(d_model)
+
+    def width_after_pooling(self, d_model: int) -> int:
+        """Returns the number of features after the layers of `after_pooling`."""
+        for module in self.after_pooling:
+            d_model = module.width(d_model)
+        return d_model
+
     @property
     def scale(self) -> float:
         """Factor on the similarities of texts in the loss."""
@@ -49,11 +83,12 @@ class VectorHead(PartConfig):
         return default if self.similarity_scale is None else self.similarity_scale
 
     def check_with(self, config: Any) -> None:  # noqa: D102
-        width = config.encoder.d_model
+        width = self.width_after_pooling(config.encoder.d_model)
         if self.dimensions is not None and self.dimensions > width:
+            name = f"the output of `{AFTER_POOLING}`" if self.after_pooling else "`d_model`"
             raise ValueError(
-                "`dimensions` must not exceed `d_model`, the width of the encoder. "
-                f"Received: dimensions={self.dimensions}, d_model={width}."
+                f"`dimensions` must not exceed {name}, the features of a vector. "
+                f"Received: dimensions={self.dimensions}, where there are {width}."
             )
 
 

@@ -19,13 +19,20 @@ from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 
+AFTER_POOLING: str
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class VectorHead(PartConfig):
     pooling: Pooling = ...
+    causal: bool = ...
+    after_pooling: tuple = ...
     dimensions: OptionalCount = ...
     normalize: bool = ...
     similarity_scale: OptionalNumber = ...
     symmetric: bool = ...
+    def __post_init__(self) -> None: ...
+    def width(self, d_model: int) -> int: ...
+    def width_after_pooling(self, d_model: int) -> int: ...
     @property
     def scale(self) -> float: ...
     def check_with(self, config: Any) -> None: ...
@@ -62,7 +69,9 @@ class EmbedderOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
-    pooling: Literal["mean", "max", "first", "attention"]
+    pooling: Literal["mean", "max", "first", "last", "attention"]
+    causal: bool
+    after_pooling: tuple | list
     dimensions: int | None
     normalize: bool
     similarity_scale: float | None
@@ -106,7 +115,9 @@ class EmbedderConfig(ModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
-        pooling: Literal["mean", "max", "first", "attention"] = "mean",
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
+        causal: bool = False,
+        after_pooling: tuple | list = (),
         dimensions: int | None = None,
         normalize: bool = True,
         similarity_scale: float | None = None,

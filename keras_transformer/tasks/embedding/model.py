@@ -3,81 +3,39 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import Head, output_dtype
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
-from keras_transformer.tasks.embedding.config import EmbedderConfig
-from keras_transformer.tensors import Shape, Tensor
-
-SMALLEST = 1e-24  # of a squared length, so that a vector of zeros stays one
-
-
-@keras.saving.register_keras_serializable(package="keras_transformer")
-class Direction(keras.Layer):
-    """The first features of vectors, optionally scaled to unit length.
-
-    Args:
-        dimensions: Number of features N. `None`: all.
-        normalize: Whether to divide by the Euclidean length.
-
-    Call arguments:
-        x: `[B, D]`, floating.
-
-    Returns:
-        `[B, N]`. A vector of zeros stays one.
-
-    Example:
-        >>> import numpy as np
-        >>> from keras_transformer.tasks.embedding.model import Direction
-        >>> x = np.array([[3.0, 4.0, 9.0]], "float32")
-        >>> [f"{value:.2f}" for value in Direction(dimensions=2)(x).numpy()[0]]
-        ['0.60', '0.80']
-    """
-
-    def __init__(self, dimensions=None, normalize=True, **kwargs):
-        super().__init__(**kwargs)
-        self.dimensions, self.normalize = dimensions, normalize
-
-    def call(self, x) -> Tensor:  # noqa: D102
-        if self.dimensions is not None:
-            x = x[:, : self.dimensions]  # [B, N]
-        if not self.normalize:
-            return x
-        squares = ops.sum(ops.square(x), axis=1, keepdims=True)  # [B, 1]
-        return x * ops.rsqrt(ops.maximum(squares, SMALLEST))
-
-    def compute_output_shape(self, x_shape) -> Shape:  # noqa: D102
-        width = x_shape[-1] if self.dimensions is None else self.dimensions
-        return x_shape[0], width
-
-    def get_config(self) -> dict[str, Any]:  # noqa: D102
-        own = {"dimensions": self.dimensions, "normalize": self.normalize}
-        return {**super().get_config(), **own}
+from keras_transformer.tasks.embedding.config import AFTER_POOLING, EmbedderConfig
+from keras_transformer.tasks.embedding.direction import Direction
+from keras_transformer.tensors import Tensor
 
 
 class PooledVector(Head):
-    """Pooling over the encoder's output, in float32 from there on."""
+    """Pooling over the encoder's output and the layers after it, in float32 from there on."""
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        dtype = output_dtype(policy)
-        return {
-            "pooling": Pooling(config.head.pooling, dtype=policy, name="pooling"),
-            "vector": Direction(
-                config.head.dimensions, config.head.normalize, dtype=dtype, name="vector"
-            ),
-        }
+        head, dtype, width = config.head, output_dtype(policy), config.encoder.d_model
+        layers = {"pooling": Pooling(head.pooling, dtype=policy, name="pooling")}
+        for number, module in enumerate(head.after_pooling):
+            name = f"{AFTER_POOLING}_{number}"
+            layers[name] = module.layer(width, dtype, name)
+            width = module.width(width)
+        layers["vector"] = Direction(head.dimensions, head.normalize, dtype=dtype, name="vector")
+        return layers
 
     def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
-        pooling = self.layers["pooling"]
+        pooling, *others = self.drawn
         x = pooling(hidden) if padding_mask is None else pooling(hidden, padding_mask)  # [B, D]
-        return self.layers["vector"](x)  # [B, N]
+        for layer in others:
+            x = layer(x)
+        return x  # [B, N]
 
     @property
     def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
-        return self.layers["pooling"], self.layers["vector"]
+        return tuple(self.layers.values())
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -94,7 +52,8 @@ class TextEmbedder(EncoderModel):
         inputs: Token ids `[B, S]`, integer, each text ending in `eos_id` and then padding.
 
     Returns:
-        Vectors `[B, D]`, or `[B, N]` with `dimensions=N`; float32 under mixed-precision policies.
+        Vectors `[B, D]`, or `[B, N]` with `dimensions=N` or layers after pooling that have N
+        outputs; float32 under mixed-precision policies.
 
     Example:
         >>> import numpy as np
@@ -112,3 +71,6 @@ class TextEmbedder(EncoderModel):
     config_class = EmbedderConfig
     input_class, head_class = EmbeddedTokens, PooledVector
     default_name = "embedder"
+
+    def encoder_of(self, config: Any, policy: Any, kernels: Any) -> Any:  # noqa: D102
+        return self.make_encoder(config.encoder, policy, kernels, causal=config.head.causal)

@@ -8,17 +8,7 @@ from keras_transformer.layers.kernels import Kernels
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.head import Head
 from keras_transformer.tasks.embedding.config import EmbedderConfig, EmbedderOptions
-from keras_transformer.tensors import Shape, Tensor
-
-SMALLEST: float
-
-class Direction(keras.Layer):
-    dimensions: Any
-    normalize: Any
-    def __init__(self, dimensions=None, normalize=True, **kwargs): ...
-    def call(self, x) -> Tensor: ...
-    def compute_output_shape(self, x_shape) -> Shape: ...
-    def get_config(self) -> dict[str, Any]: ...
+from keras_transformer.tensors import Tensor
 
 class PooledVector(Head):
     def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
@@ -37,3 +27,4 @@ class TextEmbedder(EncoderModel):
         trainable: bool = True,
         **options: Unpack[EmbedderOptions],
     ) -> None: ...
+    def encoder_of(self, config: Any, policy: Any, kernels: Any) -> Any: ...

@@ -274,7 +274,7 @@ class Embedder(TextPass):
     def _width(self):
         """Number of features of a vector."""
         config = self.model.config
-        return config.head.dimensions or config.encoder.d_model
+        return config.head.width(config.encoder.d_model)
 
     def difference(self, other: Any) -> str | None:
         """Returns why two embedders cannot form an ensemble: no two models have the same space."""

@@ -56,7 +56,7 @@ class PairScorerOptions(TypedDict, total=False, closed=True):
     window: AttentionWindow | str | dict[str, Any] | int | None
     transform: bool
     transform_activation: str
-    pooling: Literal["mean", "max", "first", "attention"]
+    pooling: Literal["mean", "max", "first", "last", "attention"]
     pooler: bool
     pooler_activation: str
     score_activation: Literal["sigmoid", "none"]
@@ -102,7 +102,7 @@ class PairScorerConfig(ModelConfig):
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
         transform: bool = False,
         transform_activation: str = "gelu",
-        pooling: Literal["mean", "max", "first", "attention"] = "mean",
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
         pooler: bool = False,
         pooler_activation: str = "tanh",
         score_activation: Literal["sigmoid", "none"] = "sigmoid",

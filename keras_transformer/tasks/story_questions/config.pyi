@@ -97,7 +97,7 @@ class StoryReaderOptions(TypedDict, total=False, closed=True):
     transform: bool
     transform_activation: str
     labels: tuple | list
-    pooling: Literal["mean", "max", "first", "attention"]
+    pooling: Literal["mean", "max", "first", "last", "attention"]
     pooler: bool
     pooler_activation: str
     input: StoryInput | dict[str, Any] | None
@@ -147,7 +147,7 @@ class StoryReaderConfig(ModelConfig):
         transform: bool = False,
         transform_activation: str = "gelu",
         labels: tuple | list = ("0", "1"),
-        pooling: Literal["mean", "max", "first", "attention"] = "mean",
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
         pooler: bool = False,
         pooler_activation: str = "tanh",
         input: StoryInput | dict[str, Any] | None = None,

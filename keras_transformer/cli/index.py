@@ -1,0 +1,180 @@
+"""`keras-transformer index` and `search`: texts that are found by vectors of a model."""
+
+import pathlib
+from typing import Any
+
+import click
+
+from keras_transformer.cli.command import (
+    EXISTING_FILE,
+    FOLDER,
+    Command,
+    batch_size,
+    refuse,
+    standard,
+)
+from keras_transformer.cli.help import count, option
+from keras_transformer.cli.places import check_folder
+from keras_transformer.native_code import ends_promptly
+from keras_transformer.text.lines import binary_lines, decode_line
+
+MODEL = click.Path(path_type=pathlib.Path, exists=True)
+PROMPT = "Name of the prompt in front of each {}, or an empty string for none.  [default: that of "
+PROMPT += "the model, mostly none]"
+
+
+@click.command(
+    cls=Command,
+    example="keras-transformer index runs/minilm --input texts.txt --output texts.index\n"
+    'keras-transformer search texts.index "a text editor"',
+)
+@click.argument("model", type=MODEL)
+@option(
+    "--input",
+    "source",
+    type=EXISTING_FILE,
+    required=True,
+    group="Input and output",
+    help="File of the texts, one per line; empty lines are left out.",
+)
+@option(
+    "--output",
+    "folder",
+    type=FOLDER,
+    required=True,
+    group="Input and output",
+    help="Folder of the index.",
+)
+@option(
+    "--append",
+    is_flag=True,
+    group="Input and output",
+    help="Add the texts to the index in the folder, which must be finished and of the same model.",
+)
+@option("--prompt", metavar="NAME", group="Vectors", help=PROMPT.format("text"))
+@option(
+    "--dtype",
+    type=click.Choice(["float32", "float16"]),
+    default="float32",
+    group="Vectors",
+    help="Type of the numbers on disk; float16 takes half the space.",
+)
+@option(
+    "--similarity",
+    type=click.Choice(["dot", "cosine"]),
+    default="dot",
+    group="Vectors",
+    help="Score of two vectors. The dot product is the cosine if the model normalises its vectors.",
+)
+@option(
+    "--approximate",
+    is_flag=True,
+    group="Vectors",
+    help="Also write a graph of near vectors (HNSW) with usearch, for large indexes.",
+)
+@batch_size("Number of texts to embed at a time.", group=None)
+def index(model, source, folder, append, prompt, dtype, similarity, approximate, batch_size):
+    """Write an index of the lines of a file, which `search` searches.
+
+    MODEL is a run or an export for embedding. An index that was interrupted is continued by the
+    same command. The dot products of a query and all texts are computed exactly, unless the index
+    has a graph.
+    """
+    from keras_transformer.retrieval.index import TextIndex
+
+    check_folder(folder)
+    with ends_promptly():
+        answering = _opened(model, prompt)
+        built = TextIndex.build(
+            answering,
+            _lines(source),
+            folder,
+            append,
+            dtype,
+            similarity,
+            approximate,
+            batch_size,
+            _Counted(),
+            model=str(model.resolve()),
+            prompt=prompt,
+        )
+    click.echo(f"{folder}: {len(built):,} texts, {built.store.dimensions} features.")
+
+
+class _Counted:
+    """Progress on stderr, if it is a terminal."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, count):
+        self.count += count
+        stream = click.get_text_stream("stderr")
+        if stream.isatty():
+            click.echo(f"\r{self.count:,} lines", err=True, nl=False)
+
+
+@click.command(cls=Command, example='keras-transformer search texts.index "a text editor" --top 5')
+@click.argument("folder", type=FOLDER, metavar="INDEX")
+@click.argument("queries", nargs=-1, metavar="[QUERY]...")
+@option(
+    "--input",
+    "source",
+    type=EXISTING_FILE,
+    group="Input and output",
+    help="File of queries, one per line, instead of QUERY.",
+)
+@option(
+    "--model",
+    type=MODEL,
+    group="Vectors",
+    help="Run or export that embeds the queries: that which built the index, or an export of it."
+    "  [default: the path from which the index was built]",
+)
+@option("--prompt", metavar="NAME", group="Vectors", help=PROMPT.format("query"))
+@count("--top", 10, "Largest number of texts for each query.", group="Input and output")
+@option("--exact", is_flag=True, group="Vectors", help="Compare all vectors, without the graph.")
+@batch_size("Number of queries to embed at a time.", group=None)
+def search(folder, queries, source, model, prompt, top, exact, batch_size) -> None:
+    """Write the texts of INDEX that are most similar to each QUERY.
+
+    A line for each text: the number of the query, counted from 1, the score, the number of the
+    text's line and the text, separated by tabs.
+    """
+    from keras_transformer.retrieval.index import TextIndex
+
+    if bool(queries) == (source is not None):
+        raise click.UsageError("Give either QUERY or --input.")
+    stated = TextIndex(folder)
+    if exact and not stated.has_graph:
+        refuse(["exact"], f"has no effect on {folder}, which has no graph: it is always exact.")
+    queries = list(queries) if source is None else list(_lines(source))
+    model = model or pathlib.Path(str(stated.store.manifest.get("model")))
+    if not model.exists():
+        raise click.UsageError(f"{model}, which built the index, is missing: name it by --model.")
+    output: Any = standard("stdout")
+    with ends_promptly():
+        found = TextIndex(folder, _opened(model, prompt))
+        for first in range(0, len(queries), batch_size):
+            block = queries[first : first + batch_size]
+            for number, hits in enumerate(found.search(block, top, exact, batch_size), first + 1):
+                for hit in hits:
+                    line = f"{number}\t{hit.score:.6f}\t{hit.line}\t{hit.text}\n"
+                    output.write(line.encode())
+            output.flush()
+
+
+def _opened(model, prompt):
+    """Returns a model for embedding with a prompt."""
+    import keras_transformer
+    from keras_transformer.retrieval.index import check_task
+
+    answering = keras_transformer.open(model)
+    check_task(answering)
+    return answering if prompt is None else answering.with_settings(prompt=prompt)
+
+
+def _lines(path):
+    """Yields the lines of a file as strings."""
+    for number, line in enumerate(binary_lines(path), start=1):
+        yield decode_line(path, number, line)

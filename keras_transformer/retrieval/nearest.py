@@ -1,0 +1,54 @@
+"""Exact search for the vectors with the largest dot products, a block of rows at a time."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+BLOCK_VALUES = 2**24  # of a block of rows in float32, 64 MiB
+
+
+class Nearest(NamedTuple):
+    """The nearest rows of each query, in falling order of their scores.
+
+    Attributes:
+        scores: Dot products, float32 `[Q, K]`.
+        rows: Numbers of the rows, counted from 0, int64 `[Q, K]`. Equal scores are in the order of
+            their rows.
+    """
+
+    scores: np.ndarray
+    rows: np.ndarray
+
+
+def nearest(vectors, queries, top, block=None) -> Nearest:
+    """Returns the rows with the largest dot products.
+
+    Args:
+        vectors: Array `[N, D]`, float32 or float16, which may be mapped from a file.
+        queries: Array `[Q, D]`, float32.
+        top: Largest number of rows K for each query; there are at most N.
+        block: Number of rows that are read at a time. `None`: as many as fit into 64 MiB.
+    """
+    top = min(top, len(vectors))
+    block = block or max(1, BLOCK_VALUES // max(1, vectors.shape[1]))
+    scores = np.zeros((len(queries), 0), np.float32)
+    rows = np.zeros((len(queries), 0), np.int64)
+    for first in range(0, len(vectors) if top else 0, block):
+        part = np.asarray(vectors[first : first + block], np.float32)  # [R, D]
+        products = queries @ part.T  # [Q, R]
+        places = np.broadcast_to(np.arange(first, first + len(part)), products.shape)
+        scores, rows = best(
+            np.concatenate([scores, products], axis=1), np.concatenate([rows, places], axis=1), top
+        )
+    return Nearest(scores, rows)
+
+
+def best(scores, rows, top) -> Nearest:
+    """Returns the `top` largest of scores `[Q, R]` with their rows, in falling order."""
+    if scores.shape[1] > top:
+        kept = np.argpartition(-scores, top - 1, axis=1)[:, :top]
+        least = np.take_along_axis(scores, kept, 1).min(axis=1, keepdims=True)  # [Q, 1]
+        if (np.count_nonzero(scores >= least, axis=1) == top).all():  # no tie at the end
+            scores, rows = np.take_along_axis(scores, kept, 1), np.take_along_axis(rows, kept, 1)
+    order = np.lexsort((rows, -scores), axis=1)[:, :top]
+    return Nearest(np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1))

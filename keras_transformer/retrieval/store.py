@@ -1,0 +1,154 @@
+"""`VectorStore`, the files of an index: vectors, texts, and a manifest that counts the whole rows.
+
+Rows are appended, and count only once the manifest is replaced, which happens in one step. What a
+killed process has written after that is cut off by the next one.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_transformer.files import write_json
+
+MANIFEST, VECTORS, TEXTS, ROWS = "index.json", "vectors.bin", "texts.txt", "rows.bin"
+VERSION = 1
+DTYPES = {"float32": np.float32, "float16": np.float16}
+ROW = np.dtype([("end", "<i8"), ("line", "<i8")])  # end of the text in bytes, number of its line
+
+
+class VectorStore:
+    """The files of an index.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        ValueError: If it holds no index, or a file is damaged or missing.
+
+    Attributes:
+        manifest: Dictionary with `count`, the number of rows; `dimensions`; `dtype`; and what else
+            the index states.
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            raise ValueError(f"{folder} holds no index: the file {MANIFEST} is missing.")
+        try:
+            self.manifest = json.loads(path.read_text("utf-8"))
+            version, self.count = self.manifest["version"], int(self.manifest["count"])
+            self.dtype = np.dtype(DTYPES[self.manifest["dtype"]])
+            self.dimensions = int(self.manifest["dimensions"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged: build the index again.") from error
+        if version != VERSION:
+            raise ValueError(f"{path} is of version {version}; this program reads {VERSION}.")
+        for name, size in self._sizes().items():
+            file = self.folder / name
+            if not file.is_file() or file.stat().st_size < size:
+                raise ValueError(f"{file} is damaged or missing: build the index again.")
+
+    @classmethod
+    def create(cls, folder, dimensions, dtype, **stated: Any) -> "VectorStore":
+        """Creates an index without rows.
+
+        Args:
+            folder: The folder, which may exist and must hold no index.
+            dimensions: Number of features of a vector.
+            dtype: `"float32"` or `"float16"`.
+            **stated: Further values of the manifest.
+        """
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (VECTORS, TEXTS, ROWS):
+            (folder / name).write_bytes(b"")
+        fixed = {"version": VERSION, "count": 0, "dimensions": dimensions, "dtype": dtype}
+        write_json(folder / MANIFEST, {**fixed, **stated})
+        return cls(folder)
+
+    def state(self, **changes: Any) -> None:
+        """Changes values of the manifest, in one step."""
+        self.manifest = {**self.manifest, **changes}
+        write_json(self.folder / MANIFEST, self.manifest)
+        self.count = self.manifest["count"]
+
+    def append(self, vectors, texts: Sequence[str], lines: Sequence[int], **changes: Any) -> None:
+        """Appends rows; either all of them count afterwards, or none.
+
+        Args:
+            vectors: Array `[R, D]`.
+            texts: Their texts, without line feeds.
+            lines: Numbers of their lines.
+            **changes: Values of the manifest that change in the same step.
+        """
+        content = [text.encode() + b"\n" for text in texts]
+        sizes = self._sizes()
+        rows = np.zeros(len(texts), ROW)
+        rows["end"] = sizes[TEXTS] + np.cumsum([len(text) for text in content])
+        rows["line"] = lines
+        values = np.ascontiguousarray(vectors, self.dtype)
+        parts = {VECTORS: values.tobytes(), TEXTS: b"".join(content), ROWS: rows.tobytes()}
+        for name, data in parts.items():
+            path = self.folder / name
+            try:
+                with path.open("r+b") as file:
+                    file.truncate(sizes[name])
+                    file.seek(sizes[name])
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                error.filename = error.filename or str(path)
+                raise
+        self.state(count=self.count + len(texts), **changes)
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The vectors `[N, D]`, mapped from the file."""
+        shape = self.count, self.dimensions
+        if not self.count:
+            return np.zeros(shape, self.dtype)
+        return np.memmap(self.folder / VECTORS, self.dtype, "r", shape=shape)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The records of the rows, of the type `ROW`, mapped from the file."""
+        if not self.count:
+            return np.zeros(0, ROW)
+        return np.memmap(self.folder / ROWS, ROW, "r", shape=(self.count,))
+
+    def texts(self, numbers: Sequence[int]) -> list[str]:
+        """Returns the texts of rows, counted from 0."""
+        rows = self.rows
+        with (self.folder / TEXTS).open("rb") as file:
+            return [self._text(file, rows, int(number)) for number in numbers]
+
+    def all_texts(self, first: int = 0) -> Iterator[tuple[str, int]]:
+        """Yields the texts of the rows from `first` on, and the numbers of their lines."""
+        rows = self.rows
+        with contextlib.closing((self.folder / TEXTS).open("rb")) as file:
+            for number in range(first, self.count):
+                yield self._text(file, rows, number), int(rows["line"][number])
+
+    def _text(self, file, rows, number):
+        begin = int(rows["end"][number - 1]) if number else 0
+        file.seek(begin)
+        return file.read(int(rows["end"][number]) - begin - 1).decode()
+
+    def _sizes(self):
+        """Returns the sizes in bytes of the files with the rows that count."""
+        if not self.count:
+            return {VECTORS: 0, TEXTS: 0, ROWS: 0}
+        ends = self.folder / ROWS
+        size = self.count * ROW.itemsize
+        if not ends.is_file() or ends.stat().st_size < size:
+            return {ROWS: size}
+        width = self.dimensions * self.dtype.itemsize
+        last = int(self.rows["end"][-1])
+        return {VECTORS: self.count * width, TEXTS: last, ROWS: size}

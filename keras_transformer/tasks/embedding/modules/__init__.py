@@ -1,0 +1,1 @@
+"""Layers after the pooling of a `TextEmbedder`: one file for each kind of them."""
