@@ -40,7 +40,7 @@ def test_vectors_equal_the_reference(pooling, dimensions, normalize):
     np.testing.assert_allclose(vectors, expected, **SAME)
 
 
-@pytest.mark.parametrize("options", [{}, {"pooling": "last", "causal": True, "position": "rotary"}])
+@pytest.mark.parametrize("options", [{}, {"pooling": "last", "causal": True, "position": "t5"}])
 def test_padding_and_neighbours_change_nothing(options):
     model, tokens = embedder(**options), batch()
     together = to_numpy(model(tokens))

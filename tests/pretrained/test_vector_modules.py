@@ -172,5 +172,6 @@ def test_vectors_equal_those_of_sentence_transformers(name):
     pipeline = from_pretrained(path)
     for prompt, (left, right, alone) in of_cases[path].items():
         vectors = pipeline.embed(texts, prompt=prompt)
-        for expected in (left, right, alone):
+        # Positions of BERT are absolute: padding before a text would shift them.
+        for expected in (right, alone, *([left] if name == "qwen3" else [])):
             np.testing.assert_allclose(vectors, expected, **SAME)
