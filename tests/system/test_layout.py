@@ -76,7 +76,7 @@ VALUES = ("feed_forwards", "mixers", "norms", "positions", "scores")
 # The layers that the files and folders of a task belong to, if not to the layer `tasks`.
 FILES_OF_TASKS = {
     "audio": "audio",
-    **dict.fromkeys(("config", "memories", "pair_layout", "table_format"), "config"),
+    **dict.fromkeys(("config", "memories", "modules", "pair_layout", "table_format"), "config"),
     **dict.fromkeys(("layers", "tape"), "layers"),
     **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",

@@ -9,7 +9,7 @@ from keras_transformer.models.heads.head import Head, output_dtype
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.tasks.embedding.config import AFTER_POOLING, EmbedderConfig
-from keras_transformer.tasks.embedding.direction import Direction
+from keras_transformer.tasks.embedding.layers import Direction
 from keras_transformer.tensors import Tensor
 
 

@@ -23,15 +23,15 @@ EXPRESSIBLE = {
 
 
 @declared
-class Dense(VectorModule):
+class VectorDense(VectorModule):
     """`activation(W x + b)`, as in LaBSE (Feng et al., 2022).
 
     Args:
-        **options: See `help(Dense)`.
+        **options: See `help(VectorDense)`.
 
     Example:
-        >>> from keras_transformer.tasks.embedding.modules.dense import Dense
-        >>> Dense(units=3).width(768)
+        >>> from keras_transformer.tasks.embedding.modules.dense import VectorDense
+        >>> VectorDense(units=3).width(768)
         3
     """
 

@@ -8,7 +8,7 @@ from keras_transformer.variants import declared
 
 
 @declared
-class UnitLength(VectorModule):
+class VectorLength(VectorModule):
     """Scales vectors to unit length; after the last layer, `normalize` does so."""
 
     kind = "unit_length"
@@ -16,6 +16,4 @@ class UnitLength(VectorModule):
     published = "Normalize"
 
     def layer(self, width: int, dtype: Any, name: str) -> keras.Layer:  # noqa: D102
-        from keras_transformer.tasks.embedding.direction import Direction
-
-        return Direction(dtype=dtype, name=name)
+        return keras.layers.UnitNormalization(dtype=dtype, name=name)
