@@ -37,7 +37,7 @@ class ServeCommand(Command):
             return super().invoke(ctx)
 
 
-EXAMPLE = "keras-transformer serve runs/demo --source-language en --target-language de"
+EXAMPLE = "keras-transformer serve runs/demo --port 8080"
 
 
 def _serve(model, api_key_file, **options) -> None:
@@ -51,6 +51,7 @@ def _serve(model, api_key_file, **options) -> None:
     second one, or one before the model is loaded, ends it at once.
     """
     try:
+        from keras_transformer.serving.languages import with_languages_of_data
         from keras_transformer.serving.server import listening_socket, serve
         from keras_transformer.serving.service import Service
     except ModuleNotFoundError as error:
@@ -64,8 +65,11 @@ def _serve(model, api_key_file, **options) -> None:
     try:
         path = model.resolve()
         name = chosen.name or (path.name if path.is_dir() else path.stem)
-        template = Run(path).read_chat() if form_of(path) is RunForm else None
-        service = Service(open(model), chosen, name, key, _report, template)
+        answering, template = open(model), None
+        if form_of(path) is RunForm:
+            template = Run(path).read_chat()
+            chosen = with_languages_of_data(chosen, answering, Run(path))
+        service = Service(answering, chosen, name, key, _report, template)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
     service.warm_up()

@@ -22,7 +22,8 @@ def limited_connections(seconds: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            if len(self.connections) > self.limit_concurrency + REFUSED:
+            most = self.limit_concurrency
+            if most is not None and len(self.connections) > most + REFUSED:
                 transport.abort()
                 return
             transport.set_write_buffer_limits(0)  # `pause_writing` as soon as any byte waits

@@ -3,13 +3,28 @@
 import dataclasses
 from typing import Any
 
+from keras_transformer.options import LANGUAGES
 from keras_transformer.serving.refusal import Refusal
 
 AUTO = "auto"
 UNNAMED = (
     "the languages of the model have no names: start the server with --source-language and "
-    "--target-language."
+    "--target-language, such as en and de."
 )
+
+
+def with_languages_of_data(options: Any, model: Any, run: Any) -> Any:
+    """Returns options with the languages of a run's data, for a model of one pair of languages.
+
+    Args:
+        options: The `ServerOptions`; languages that they have are kept.
+        model: The `Answering`.
+        run: The `Run`, whose `data.source_language` and `data.target_language` are read.
+    """
+    if model.task != "translation" or model.has_languages:
+        return options
+    names = {name: getattr(options, name) or run.read_setting("data", name) for name in LANGUAGES}
+    return dataclasses.replace(options, **names)
 
 
 @dataclasses.dataclass(frozen=True)

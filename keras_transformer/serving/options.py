@@ -41,7 +41,7 @@ class ServerOptions(CheckedSettings):
         kind=str,
         is_optional=True,
         metavar="CODE",
-        default_help="the MODEL's own",
+        default_help="the MODEL's own, otherwise data.source_language of a run",
         group=MODEL,
     )
     target_language: str | None = setting(

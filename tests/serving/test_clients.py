@@ -1,6 +1,6 @@
 """Real clients of each protocol, in the Python that `KERAS_TRANSFORMER_CLIENTS` names.
 
-It has `libretranslatepy`, `openai` and `tritonclient[http]`.
+It has `libretranslatepy`, `openai` and `tritonclient[http,grpc]`.
 """
 
 import json

@@ -9,9 +9,11 @@ import numpy as np
 import pipelines
 import pytest
 import task_samples
-from servers import NAMED, Shouting, serving
+from servers import NAMED, Shouting, Whole, serving
 
-from keras_transformer.pipelines import Documents
+from keras_transformer.pipelines import Documents, Run
+from keras_transformer.serving.languages import with_languages_of_data
+from keras_transformer.serving.options import ServerOptions
 from keras_transformer.serving.protocols.tensors import write_strings
 
 TEXT, OTHER = "a cat runs", "the big dog"
@@ -104,7 +106,16 @@ def test_a_model_without_names_of_languages_says_which_options_name_them():
     with serving(Shouting()) as served:
         body = {"q": "a", "source": "en", "target": "xx"}
         status, answer = served.ask("POST", "/translate", body)
-    assert status == 400 and "--source-language and --target-language." in answer["error"]
+    assert status == 400 and "--source-language and --target-language, such" in answer["error"]
+
+
+def test_a_run_of_one_pair_of_languages_names_them_in_its_data(tmp_path):
+    settings = '[data]\nsource_language = "en"\ntarget_language = "pt-BR"\n'
+    (tmp_path / "config.toml").write_text(settings)
+    options = ServerOptions(target_language="pt")
+    for model, names in ((Shouting(), ("en", "pt")), (Whole(), (None, "pt"))):
+        named = with_languages_of_data(options, model, Run(tmp_path))
+        assert (named.source_language, named.target_language) == names
 
 
 def test_vectors_are_those_of_the_model(embedder, embedding):
