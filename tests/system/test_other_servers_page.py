@@ -36,9 +36,13 @@ def test_the_files_for_triton_have_the_signatures_of_exports():
         function = tf.function(signature.function)
         outputs = function.get_concrete_function(**signature.inputs).structured_outputs
         # An export has no axis of the M outputs if there is one output of each input.
-        for side, specs, less in (("input", signature.inputs, 0), ("output", outputs, 1)):
-            expected = {name: (one.dtype, one.shape.rank - less) for name, one in specs.items()}
-            assert {one["name"]: described(one) for one in config[side]} == expected
+        ranks = {name: one.shape.rank - (name != "truncated") for name, one in outputs.items()}
+        assert {one["name"]: described(one) for one in config["output"]} == {
+            name: (one.dtype, ranks[name]) for name, one in outputs.items()
+        }
+        assert {one["name"]: described(one) for one in config["input"]} == {
+            name: (one.dtype, one.shape.rank) for name, one in signature.inputs.items()
+        }
 
 
 def described(tensor):
