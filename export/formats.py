@@ -179,7 +179,11 @@ class Format:
         return options
 
     def _check_wording(self, pipeline):
-        """Raises `ExportError` for settings of answers that no export holds."""
+        """Raises `ExportError` for settings of answers that the format cannot hold.
+
+        A glossary depends on each source, and so do several prefixes; `of_pipeline` lists the
+        others that the format holds.
+        """
         wording = getattr(pipeline, "wording", None)
         if wording is None:
             return
@@ -189,11 +193,12 @@ class Format:
             "prefix": wording.prefix,
             "token_scores": pipeline.token_scores,
         }
+        several = not isinstance(wording.prefix, str)
         for name, value in given.items():
-            if value:
+            if value and (name not in self.of_pipeline or name == "prefix" and several):
                 raise ExportError(
-                    f"An export cannot hold the setting `{name}` of the pipeline: translate with "
-                    "the run, or export a pipeline without it."
+                    f"An export to {self.name} cannot hold the setting `{name}` of the pipeline: "
+                    "translate with the run, or export a pipeline without it."
                 )
 
     def options_of(self, pipeline) -> set[str]:

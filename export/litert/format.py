@@ -122,6 +122,7 @@ FORMAT = Format(
     suffix=".tflite",
     data=("references", "origin", "progress"),
     of_searches=("calibration", "left_out"),
+    of_pipeline=("max_length", "shortlist", "banned", "prefix"),
     calibrated="int8_static",
     beams=beams_of_graphs(
         "a .tflite file", "Also export beam search with N hypotheses, beside greedy search."

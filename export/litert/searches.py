@@ -57,7 +57,7 @@ class LoopSearches:
     def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
         """Returns a function from a signature to its search, from inputs to a `Found`."""
         return lambda signature: functools.partial(
-            _find, pipeline.searched, self._kinds, self._cache_stages(signature), signature
+            _find, pipeline, self._kinds, self._cache_stages(signature), signature
         )
 
     def described(self, signature) -> FixedSignature:
@@ -98,7 +98,7 @@ class UnrolledSearches:
             ExportError: If the model has loops of its own.
         """
         unrolled = Unrolled()
-        find = functools.partial(_find, pipeline.searched, self._kinds, unrolled, signature)
+        find = functools.partial(_find, pipeline, self._kinds, unrolled, signature)
         function, source = _of_ids(pipeline, find), _source(signature)
         encode, step = names_of(signature.name)
 
@@ -186,7 +186,7 @@ def _source(signature):
     return tf.TensorSpec(shape, tf.int32, name="source")
 
 
-def _find(model, kinds, cache_stages, signature, source, **numbers):
+def _find(pipeline, kinds, cache_stages, signature, source, **numbers):
     """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
 
     `kinds` are the `Beam` and the `Greedy` of the file.
@@ -206,8 +206,9 @@ def _find(model, kinds, cache_stages, signature, source, **numbers):
         cache_length=signature.target_length,
         alignment=signature.alignment,
         cache_stages=cache_stages,
+        constraints=pipeline.built_in,
     )
-    found = search(model, source, options)
+    found = search(pipeline.searched, source, options)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
         found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
     return found

@@ -76,6 +76,7 @@ FORMAT = Format(
     "keras_transformer.export.onnx.form:OnnxForm",
     suffix=".onnx",
     data=("references", "origin", "progress"),
+    of_pipeline=("max_length", "shortlist", "banned", "prefix"),
     beams=beams_of_graphs(
         "an .onnx file", "Export beam search with N hypotheses instead of greedy search."
     ),

@@ -110,6 +110,7 @@ FORMAT = Format(
     "keras_transformer.export.place_checks:check_place_of_versions",
     "keras_transformer.export.saved_model.form:SavedModelForm",
     of_answers=("references",),
+    of_pipeline=("max_length", "shortlist", "banned", "prefix"),
     beams=Beams("a SavedModel"),
     opened_with=(
         *("beam", "length_penalty", "n_best", "source_language", "target_language"),

@@ -25,6 +25,7 @@ from keras_transformer.cli.search_options import (
     search_of_run,
 )
 from keras_transformer.cli.shortlist import SHORTLIST
+from keras_transformer.cli.wording import BANNED, PREFIX
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.search_settings import settings_of
 
@@ -108,6 +109,9 @@ def _options(format):
             yield sampling
     if "shortlist" in format.of_pipeline:
         yield SHORTLIST
+    if "banned" in format.of_pipeline:
+        yield BANNED
+        yield PREFIX
     yield options_of(format)
     if "max_length" in format.of_pipeline:
         yield MAX_LENGTH

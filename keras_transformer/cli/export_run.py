@@ -17,12 +17,14 @@ from keras_transformer.cli.export_sentences import (
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, SAMPLING
 from keras_transformer.cli.shortlist import with_shortlist
+from keras_transformer.cli.wording import wording
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import parse_lines
 
 # Parameters of the command that are not options of an exporter.
 OF_THE_COMMAND = {
     *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
+    *("banned", "prefix"),
 }
 
 
@@ -37,6 +39,8 @@ def export_run(
     calibration=None,
     max_length=None,
     shortlist=None,
+    banned=None,
+    prefix=None,
     **options,
 ) -> None:
     """Exports a run, prints the report, and keeps its metrics in the run.
@@ -53,6 +57,7 @@ def export_run(
         calibration: File of sentences to calibrate with. `None`: the run's training data.
         max_length: Maximum length of inputs and outputs in tokens. `None`: the model's limit.
         shortlist: Path of a shortlist for the searches. `None`: no shortlist.
+        banned, prefix: See `wording`.
         **options: Options of the format. Those without effect on the run are left out.
     """
     from keras_transformer.tasks import open_run
@@ -70,6 +75,10 @@ def export_run(
         pipeline = open_run(run, max_length)
         if shortlist is not None:
             pipeline = with_shortlist(pipeline, shortlist, run)
+        words = {
+            name: value for name, value in wording(banned=banned, prefix=prefix).items() if value
+        }
+        pipeline = pipeline.with_settings(**words) if words else pipeline
         taken = format.options_of(pipeline)
         _check_parameters(pipeline, run, taken)
         if _is_searched(pipeline):

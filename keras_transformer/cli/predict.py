@@ -27,7 +27,7 @@ from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
-from keras_transformer.cli.wording import wording
+from keras_transformer.cli.wording import BANNED, PREFIX, WORDS, wording
 from keras_transformer.files import replacing
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.options import SUBTITLES, WINDOWS
@@ -89,28 +89,18 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 @option(
     "--glossary",
     type=EXISTING_FILE,
-    group="Words of the outputs",
+    group=WORDS,
     help="File of lines with a source term, a tab and a target term: where a line contains the "
     "source term, its output contains the target term. Several lines with the same source term "
     "list spellings, of which one is enough. Without --beam, the beam is the run's own, but has at "
     "least 10 hypotheses.",
 )
-@option(
-    "--banned",
-    type=EXISTING_FILE,
-    group="Words of the outputs",
-    help="File of words or phrases, one per line, that no output contains.",
-)
-@option(
-    "--prefix",
-    metavar="TEXT",
-    group="Words of the outputs",
-    help="Beginning of every output.",
-)
+@BANNED
+@PREFIX
 @option(
     "--prefixes",
     type=EXISTING_FILE,
-    group="Words of the outputs",
+    group=WORDS,
     help="File with the beginning of each output, one per input line; an empty line for none.",
 )
 @option(

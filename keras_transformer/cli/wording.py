@@ -2,11 +2,21 @@
 
 from typing import Any
 
-from keras_transformer.cli.command import refuse
+from keras_transformer.cli.command import EXISTING_FILE, refuse
+from keras_transformer.cli.help import option
 from keras_transformer.text.lines import read_lines
 
+WORDS = "Words of the outputs"
+BANNED = option(
+    "--banned",
+    type=EXISTING_FILE,
+    group=WORDS,
+    help="File of words or phrases, one per line, that no output contains.",
+)
+PREFIX = option("--prefix", metavar="TEXT", group=WORDS, help="Beginning of every output.")
 
-def wording(glossary, banned, prefix, prefixes) -> dict[str, Any]:
+
+def wording(glossary=None, banned=None, prefix=None, prefixes=None) -> dict[str, Any]:
     """Returns the settings of answers that the options describe; `None` for options not given.
 
     Args:

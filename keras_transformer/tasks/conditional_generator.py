@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import Beam, Greedy, Sample, Shortlisted
+from keras_transformer.decoding import Beam, Constraints, Greedy, Sample, Shortlisted
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.options import OptionError
@@ -158,6 +158,11 @@ class ConditionalGenerator(Generator):
         starts = tokens.word_starts if self.wording.glossary else None
         starts = None if starts is None else tuple(starts.tolist())
         return Details(tokens.names, starts, self.token_scores)
+
+    @property
+    def built_in(self) -> Constraints | None:  # noqa: D102
+        tokens = self._wording_tokens()
+        return None if tokens is None else tokens.built_in
 
     def _constraints(self, inputs, numbers):
         tokens = self._wording_tokens()

@@ -36,7 +36,9 @@ class Details(typing.NamedTuple):
 
     def asked(self, values: typing.Sequence[Tensor]) -> dict[str, typing.Any]:
         """Returns the fields of `SearchOptions` for values of the `inputs`."""
-        asked: dict[str, typing.Any] = {"token_scores": True} if self.token_scores else {}
+        asked: dict[str, typing.Any] = {"constraints": None}
+        if self.token_scores:
+            asked["token_scores"] = True
         if self.constraints:
             given = dict(zip(self.constraints, values, strict=True))
             starts = None if self.word_starts is None else np.array(self.word_starts)

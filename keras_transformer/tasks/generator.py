@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from keras_transformer.checks import check_count
-from keras_transformer.decoding import Beam, Ensemble, Greedy, Sample, SearchOptions
+from keras_transformer.decoding import Beam, Constraints, Ensemble, Greedy, Sample, SearchOptions
 from keras_transformer.decoding.greedy import shared_settings
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.decoding.loop import output_limit
@@ -192,12 +192,19 @@ class Generator(TextAnswering, TextPipeline):
             ),
         ]
 
+    @property
+    def built_in(self) -> Constraints | None:
+        """The `Constraints` of all outputs, whatever their inputs; `None`: there are none."""
+        return None
+
     def options(self, **asked: Any) -> SearchOptions:
         """Returns the `SearchOptions` of searches with this model, whose cache suits its kernels.
 
         Args:
-            **asked: Further fields of the `SearchOptions`.
+            **asked: Further fields of the `SearchOptions`. Without `constraints`, as in an export,
+                they are `built_in`.
         """
+        asked.setdefault("constraints", self.built_in)
         stages = self.model.kernels.cache_stages
         return SearchOptions(cache_length=self.max_length, cache_stages=stages, **asked)
 

@@ -333,7 +333,8 @@ def trace_alignment(translator, search, layer, head) -> Callable:
     def align(sentences, *values):
         languages, values = values[: len(front)], values[len(front) :]
         chosen = search.with_values(values)
-        outputs = _translate(translator, sentences, chosen, *languages, alignment=(layer, head))
+        asked = {"alignment": (layer, head), "constraints": None}
+        outputs = _translate(translator, sentences, chosen, *languages, **asked)
         pad_id, target = (
             translator.model.config.tokens.pad_id,
             tf.squeeze(outputs["found"].tokens, 1),

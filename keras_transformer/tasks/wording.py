@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.decoding import Constraints
 from keras_transformer.options import OptionError
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.terms import UNSPACED, Finder, contains, spellings, words_of
@@ -164,6 +165,17 @@ class WordingTokens:
         values["terms"] = lambda: self._terms([self.wording.terms_of(text) for text in texts])
         return [tf.constant(values[name](), tf.int32) for name in self.names]
 
+    @property
+    def built_in(self) -> Constraints | None:
+        """The `Constraints` that are the same for all inputs: `banned`, and one `prefix`."""
+        wording = self.wording
+        given = {}
+        if wording.banned:
+            given["banned_phrases"] = self.phrases
+        if wording.prefix and isinstance(wording.prefix, str):
+            given["prefix"] = self._prefix([wording.prefix])
+        return Constraints(**given) if given else None
+
     @functools.cached_property
     def phrases(self) -> np.ndarray:
         """Token ids of the banned phrases in all spellings, `[P, Q]`."""
@@ -218,7 +230,8 @@ class WordingTokens:
         """Returns the tokens of texts, without those that begin and end a text."""
         if not texts:
             return []
-        return [tuple(row) for row in self._tokenizer.tokenize(tf.constant(texts)).to_list()]
+        with tf.init_scope():  # also while the graph of an export is traced
+            return [tuple(row) for row in self._tokenizer.tokenize(tf.constant(texts)).to_list()]
 
     def _splits(self, ids):
         """Returns the ways to write the text of some tokens in tokens of the vocabulary."""

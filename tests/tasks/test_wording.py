@@ -10,8 +10,6 @@ from uncertain_models import talkative
 
 from keras_transformer import Beam, Greedy, Translator
 from keras_transformer.decoding import Constraints, SearchOptions
-from keras_transformer.export.errors import ExportError
-from keras_transformer.export.formats import FORMATS
 from keras_transformer.text.terms import contains
 from keras_transformer.tokenizers import SentencePieceTokenizer
 
@@ -139,16 +137,3 @@ def test_a_glossary_needs_a_beam_and_each_input_a_prefix(translator):
 def test_the_output_of_a_glossary_contains_the_term_as_a_word(translator):
     output = translator.with_settings(glossary={"days": "4"})("days")
     assert contains(output, "4")
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [{"glossary": {"3": "4"}}, {"banned": ["4"]}, {"prefix": "in"}, {"token_scores": True}],
-)
-def test_an_export_refuses_the_settings(translator, setting):
-    worded, message = (
-        translator.with_settings(**setting),
-        f"cannot hold the setting `{[*setting][0]}`",
-    )
-    with pytest.raises(ExportError, match=message):
-        FORMATS["saved-model"].check(worded)
