@@ -55,7 +55,10 @@ def test_a_file_with_rules_of_an_earlier_version_is_refused(tmp_path):
     message = "is from an earlier version, without `rules`: train the model again, or convert"
     with pytest.raises(ValueError, match=rf"^{re.escape(str(run.generation))} {message}"):
         run.read_generation()
-    fields = TransformerConfig(**SIZES).to_dict()
+    fields = TransformerConfig(**SIZES, max_length_ratio=2.0).to_dict()
+    rules = fields["head"]["rules"]
+    rules["length_factor"] = rules.pop("max_length_ratio")  # its name until then
+    assert TransformerConfig.from_dict(fields).head.rules.max_length_ratio == 2.0
     del fields["head"]["rules"]
     with pytest.raises(OldConfigurationError, match="earlier version, without rules for outputs"):
         TransformerConfig.from_dict(fields)

@@ -205,6 +205,12 @@ class OutputRules(PartConfig):
                 ids = (tuple(pair) if isinstance(pair, list) else pair for pair in ids)
             object.__setattr__(self, name, tuple(ids))  # a list in JSON
 
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "OutputRules":
+        """Returns the rules from a result of `to_dict`, also of runs with an earlier name."""
+        names = {"length_factor": "max_length_ratio"}
+        return super().from_dict({names.get(name, name): fields[name] for name in fields})
+
     def only(self, names: Iterable[str]) -> "OutputRules":
         """Returns the rules with these names; the others are at their defaults."""
         return type(self)(**{name: getattr(self, name) for name in names})
