@@ -192,3 +192,19 @@ def test_exports_have_the_prompts(prompted, form, tmp_path):
     assert done.exit_code and "`prompt` must be one of" in done.output
     if form == "saved-model":
         assert "`query` ('in 3 days ')" in (path / "README.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_causal_encoder_has_its_vectors_in_a_file(tmp_path):
+    tokenizer = bpe_tokenizer()
+    ids = {name: getattr(tokenizer, name) for name in ("pad_id", "bos_id", "eos_id")}
+    config = EmbedderConfig(
+        vocab_size=tokenizer.vocab_size, **ids, num_layers=1, d_model=24, d_ff=40, num_heads=3,
+        max_length=20, position="rotary", norm="pre", normalization="rms", pooling="last",
+        causal=True, after_pooling=["unit_length", {"kind": "dense", "units": 16}, "layer_norm"],
+    )  # fmt: skip
+    pipeline = Embedder(with_larger_weights(TextEmbedder(config)), tokenizer)
+    file = export_litert(pipeline, tmp_path / "x.tflite", TEXTS)
+    assert_same(LiteRTSinglePass(file["path"]).answer_batch(TEXTS), pipeline.answer(TEXTS))
+    with pytest.raises(ExportError, match="rotary|`causal`"):
+        export_ctranslate2(pipeline, tmp_path / "ct2", TEXTS)
