@@ -15,6 +15,8 @@ from keras_transformer.models import (
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
+    MultiLabelClassifier,
+    MultiLabelClassifierConfig,
     PairScorer,
     PairScorerConfig,
     SeriesConfig,
@@ -34,6 +36,7 @@ from keras_transformer.pipelines import (
     Embedder,
     ImageClassificationPipeline,
     MaskFiller,
+    MultiLabelClassificationPipeline,
     QuestionAnswerer,
     Reranker,
     Run,
@@ -77,6 +80,13 @@ def with_larger_weights(model):
 def classifier():
     config = ClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
     return TextClassificationPipeline(with_larger_weights(TextClassifier(config)), tokenizer())
+
+
+@functools.cache
+def multi_label_classifier():
+    config = MultiLabelClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
+    model = with_larger_weights(MultiLabelClassifier(config))
+    return MultiLabelClassificationPipeline(model, tokenizer())
 
 
 @functools.cache

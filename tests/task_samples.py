@@ -80,6 +80,7 @@ RECORDINGS = [
 ]
 SAMPLES = {
     pipelines.classifier: pipelines.LINES,
+    pipelines.multi_label_classifier: pipelines.LINES,
     pipelines.embedder: pipelines.LINES,
     pipelines.token_classifier: pipelines.LINES,
     pipelines.filler: [line.replace("cat", "<mask>") for line in pipelines.LINES],

@@ -42,6 +42,16 @@ def evaluate_files(
             needs other files, or several runs cannot form an ensemble.
     """
     task, runs = task_of(run), runs_of(run)
+    return _evaluate(task, runs, pipeline, columns_of_files(run, source, reference), options)
+
+
+def columns_of_files(run, source, reference=None) -> Sequence[list]:
+    """Returns the columns of files on which a run is evaluated; see `evaluate_files`.
+
+    Raises:
+        ValueError: If the task needs more or fewer files, or a file cannot be used.
+    """
+    task, runs = task_of(run), runs_of(run)
     files = task.file_columns or task.columns
     if (len(files) > 1) != (reference is not None):
         raise ValueError(
@@ -49,7 +59,7 @@ def evaluate_files(
             f"{' and '.join(files)}: evaluation needs "
             f"{'two files' if reference is None else 'one file'}."
         )
-    return _evaluate(task, runs, pipeline, task.read_files(source, reference), options)
+    return task.read_files(source, reference)
 
 
 def evaluate_split(
@@ -77,9 +87,9 @@ def evaluate_split(
         ValueError: If several runs cannot form an ensemble, or their data differ in this split.
     """
     task, runs = task_of(run), runs_of(run)
-    columns = _columns_of(runs[0], task, split)
+    columns = columns_of_split(runs[0], split)
     for other in runs[1:]:
-        if not _equal(columns, _columns_of(other, task, split)):
+        if not _equal(columns, columns_of_split(other, split)):
             raise ValueError(
                 f"{runs[0].path} and {other.path} have different data in the split {split}: name "
                 "files on which to evaluate both."
@@ -117,8 +127,9 @@ def _evaluate(task, runs, pipeline, columns, options):
     return results if len(runs) == 1 else {**results, "runs": [str(path) for path in folders]}
 
 
-def _columns_of(run, task, split):
-    """Returns the columns on which a run is evaluated: see `read_columns`."""
+def columns_of_split(run, split) -> list[list]:
+    """Returns the columns of a split on which a `Run` is evaluated: see `read_columns`."""
+    task = task_of(run.path)
     run.require_finished(bool(task.texts))
     data = open_source(load_settings(run.config).data, task.columns)
     data.check_split(split)

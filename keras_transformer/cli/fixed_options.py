@@ -14,8 +14,8 @@ ATTEMPTS = ("windows", "temperatures", "words")  # how a recognizer reads record
 WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
 # Settings of answers, see `Answering.with_settings`.
 ANSWERS = (
-    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops",
-    *SILENCE, *ATTEMPTS, *WORDING,
+    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", "threshold",
+    "probabilities", *SILENCE, *ATTEMPTS, *WORDING,
 )  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # Options that a run supports, depending on its task.

@@ -36,6 +36,7 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.cli.serve import serve
 from keras_transformer.cli.shortlist import SHORTLIST, shortlist, with_shortlist
+from keras_transformer.cli.threshold import threshold
 from keras_transformer.files import json_text
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.scripts import TOKENIZERS
@@ -177,7 +178,8 @@ def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
 
     Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.
     Summaries: ROUGE. Speech: error rates of words and characters, as fractions, and the real-time
-    factor. Labels: accuracy and macro F1. Language models: perplexity per token and per
+    factor. Labels: accuracy and macro F1; several labels per text: micro and macro F1, subset
+    accuracy, and precision and recall of each label. Language models: perplexity per token and per
     character.
 
     Without --source, evaluates a split of the data that RUN was trained on. Results for the test
@@ -264,6 +266,7 @@ cli.add_command(plot)
 cli.add_command(search)
 cli.add_command(serve)
 cli.add_command(shortlist)
+cli.add_command(threshold)
 
 
 def main() -> None:

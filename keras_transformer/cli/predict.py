@@ -156,6 +156,21 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "with label, start and end in characters of the line, score and text.",
 )
 @option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    group="Answers",
+    help="In classification with several labels: write the labels whose probability is at least P. "
+    " [default: that of the run]",
+)
+@option(
+    "--probabilities",
+    is_flag=True,
+    group="Answers",
+    help="In classification with several labels: write each answer as an object in JSON, from the "
+    "labels to their probabilities, the highest first; with --threshold 0 all labels.",
+)
+@option(
     "--hops",
     is_flag=True,
     group="Answers",
@@ -262,6 +277,8 @@ def predict(
     prompt,
     sort,
     spans,
+    threshold,
+    probabilities,
     hops,
     timestamps,
     words,
@@ -306,6 +323,8 @@ def predict(
         "dimensions": dimensions,
         "prompt": prompt,
         "spans": True if spans else None,
+        "threshold": threshold,
+        "probabilities": True if probabilities else None,
         "hops": True if hops else None,
         "timestamps": True if timestamps or subtitles and not words else None,
         "words": True if words else None,
@@ -324,7 +343,7 @@ def predict(
         token_scores=token_scores,
         timestamps=timestamps or words,
         words=words,
-        nothing="[]" if spans else "",
+        nothing="[]" if spans else "{}" if probabilities else "",
     )
     models, files = _split(models)
     _check_files_of(source, target, files, shard, stream, subtitles)

@@ -16,6 +16,10 @@ from ..tasks.masked_language_modelling.config import (
     MaskedLanguageModelConfig as MaskedLanguageModelConfig,
 )
 from ..tasks.masked_language_modelling.model import MaskedLanguageModel as MaskedLanguageModel
+from ..tasks.multi_label_classification.config import (
+    MultiLabelClassifierConfig as MultiLabelClassifierConfig,
+)
+from ..tasks.multi_label_classification.model import MultiLabelClassifier as MultiLabelClassifier
 from ..tasks.question_answering.config import SpanPredictorConfig as SpanPredictorConfig
 from ..tasks.question_answering.model import SpanPredictor as SpanPredictor
 from ..tasks.scoring.config import PairScorerConfig as PairScorerConfig

@@ -19,6 +19,10 @@ from ..tasks.image_classification.pipeline import (
 from ..tasks.language_modelling.chat import Chat as Chat
 from ..tasks.language_modelling.pipeline import TextGenerator as TextGenerator
 from ..tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
+from ..tasks.multi_label_classification.codec import LabelSet as LabelSet
+from ..tasks.multi_label_classification.pipeline import (
+    MultiLabelClassificationPipeline as MultiLabelClassificationPipeline,
+)
 from ..tasks.question_answering.codec import Answer as Answer
 from ..tasks.question_answering.pipeline import QuestionAnswerer as QuestionAnswerer
 from ..tasks.results import (

@@ -18,6 +18,11 @@ from keras_transformer.tasks.embedding.config import EmbedderConfig
 from keras_transformer.tasks.embedding.model import TextEmbedder
 from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
 from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
+from keras_transformer.tasks.multi_label_classification.config import (
+    MultiLabelClassifierConfig,
+    separator_for,
+)
+from keras_transformer.tasks.multi_label_classification.model import MultiLabelClassifier
 from keras_transformer.tasks.question_answering.config import SpanPredictorConfig
 from keras_transformer.tasks.question_answering.model import SpanPredictor
 from keras_transformer.tasks.scoring.config import PairScorerConfig
@@ -75,6 +80,9 @@ class MaskHead(typing.NamedTuple):
 
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 PAIRS = HeadKind("scoring", PairScorerConfig, PairScorer)  # `TEXTS` with one logit
+LABEL_SETS = HeadKind(  # `TEXTS` with this `problem_type`
+    "multi_label_classification", MultiLabelClassifierConfig, MultiLabelClassifier
+)
 LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 
 
@@ -149,6 +157,8 @@ class TextEncoder(SentenceFamily):
             options = {"transform_activation": activation, **options}
         else:
             options["labels"] = self._labels()
+            if self._kind is LABEL_SETS:
+                options["separator"] = self._separator(options["labels"])
         fixed = {
             **self.tokenizer.config_fields,
             "embedding_scale": 1.0,
@@ -292,6 +302,8 @@ class TextEncoder(SentenceFamily):
             return VECTORS
         if self._head == TEXTS and self.settings.num_labels == 1:
             return PAIRS
+        if self._head == TEXTS and self.settings.get("problem_type") == LABEL_SETS.task:
+            return LABEL_SETS
         return self.heads[self._head or TEXTS]
 
     @functools.cached_property
@@ -308,3 +320,10 @@ class TextEncoder(SentenceFamily):
             return self.settings.labels("id2label")
         self.notes.append(NO_HEAD)
         return ("0", "1")
+
+    def _separator(self, labels):
+        """Returns a string that separates the labels of a text."""
+        try:
+            return separator_for(labels)
+        except ValueError as error:
+            raise ValueError(f"{self.settings.path}: of the names in `id2label`, {error}") from None

@@ -13,6 +13,9 @@ TASKS = Registry(
         "translation": "translation.task:TranslationTask",
         "summarization": "summarization.task:SummarizationTask",
         "classification": "classification.task:ClassificationTask",
+        "multi_label_classification": (
+            "multi_label_classification.task:MultiLabelClassificationTask"
+        ),
         "scoring": "scoring.task:ScoringTask",
         "embedding": "embedding.task:EmbeddingTask",
         "token_classification": "token_classification.task:TokenClassificationTask",

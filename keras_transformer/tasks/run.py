@@ -44,6 +44,7 @@ class Run:
         self.prompts = self.path / "prompts.json"  # of a sentence encoder
         self.chat = self.path / "chat.json"  # the chat template of an instruct model
         self.search = self.path / "search.json"  # replaces the search in generation.json
+        self.threshold = self.path / "threshold.json"  # replaces that of the model's configuration
 
     def load(
         self, model_class: type | None, task: str | None = None
@@ -356,6 +357,21 @@ class Run:
         """Writes `chat.json` unless `template` is `None`."""
         if template is not None:
             write_json(self.chat, template.to_dict())
+
+    def read_threshold(self) -> Any:
+        """Returns the threshold of a classifier with several labels; `None` without such a file.
+
+        Returns:
+            A number, or a dictionary from labels to numbers, unchecked.
+
+        Raises:
+            ValueError: If the file cannot be read.
+        """
+        return read_json(self.threshold, lambda value: value)
+
+    def write_threshold(self, threshold: Any) -> None:
+        """Writes `threshold.json`."""
+        write_json(self.threshold, threshold)
 
     def configure(self, config: Any) -> Any:
         """Returns a model's configuration with the token ids in `generation.json`.

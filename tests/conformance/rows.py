@@ -266,6 +266,10 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "MultiLabelClassifier": Row(
+        lambda: kt.models.MultiLabelClassifier(kt.models.MultiLabelClassifierConfig(**STACK)),
+        ("tokens",),
+    ),
     "PairScorer": Row(
         lambda: kt.models.PairScorer(kt.models.PairScorerConfig(**STACK)), ("tokens",)
     ),
@@ -389,6 +393,7 @@ MODELS = {
     "MaskedLanguageModel",
     "TokenClassifier_transform",
     "SpanPredictor",
+    "MultiLabelClassifier",
     "PairScorer",
     "ImageClassifier",
     "Calculator",

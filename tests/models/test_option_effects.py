@@ -36,6 +36,7 @@ KINDS = {
     "TokenClassifier": (TOKENS, IDS),
     "MaskedLanguageModel": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
+    "MultiLabelClassifier": (TOKENS, IDS),
     "PairScorer": (TOKENS, PAIRS),
     "ImageClassifier": (
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
@@ -91,7 +92,7 @@ ELSEWHERE = {
     **{"bos_id": "data, searches", "eos_id": "data, searches", "banned_ids": "searches"},
     **{"suppressed_ids": "searches", "forced_eos_id": "searches", "max_answer": "answers"},
     **{"forced_bos_id": "searches", "no_repeat_ngram": "searches"},
-    **{"score_activation": "answers"},
+    **{"score_activation": "answers", "threshold": "answers", "separator": "answers"},
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
@@ -184,6 +185,7 @@ LIKE_A_CLASSIFIER = (
     "TokenClassifier",
     "MaskedLanguageModel",
     "SpanPredictor",
+    "MultiLabelClassifier",
     "PairScorer",
 )
 

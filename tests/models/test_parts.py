@@ -185,6 +185,7 @@ KINDS_OF_MODELS = {
     ],
     "ImageClassifierConfig": [{"patch_size": 8}],
     "SpanPredictorConfig": [{"max_answer": 7}],
+    "MultiLabelClassifierConfig": [{"threshold": 0.3}],
     "PairScorerConfig": [{"score_activation": "none"}],
     "TokenClassifierConfig": [{"labels": ("O", "B-X")}],
     "ClassifierConfig": [{"pooling": "max"}],

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from keras_transformer.text.lists import ListColumn
 from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.fields import (
     DataSettings,
@@ -221,6 +222,14 @@ class TextData(PairData):
         description="Numbers of the task's columns in files with tabs, counted from 1. Needed if "
         "the files have other columns as well.",
     )
+    label_separator: str | None = Field(
+        None,
+        min_length=1,
+        description="For classification with several labels: string between the labels of a text "
+        "in these files, and later in answers; not in a file whose name ends in `.jsonl` or "
+        "`.jsonl.gz`, which has an object in JSON on each line, with the columns as keys and a "
+        "list of strings as labels. Default: a comma.",
+    )
     packed: bool = Field(
         False,
         description="For language models, whether to pack several texts into each row of up to "
@@ -259,6 +268,15 @@ class TextData(PairData):
         if self.source_language is not None and not task.has_two_sides:
             raise ValueError(
                 f"`data.source_language` and `data.target_language` have no effect on {task.name}."
+            )
+
+        has_lists = any(isinstance(name, ListColumn) for name in task.columns)
+        if self.label_separator is not None and not has_lists:
+            raise ValueError(f"`data.label_separator` has no effect on {task.name}.")
+        if self.label_separator is not None and {"\t", "\n", "\r"} & {*self.label_separator}:
+            raise ValueError(
+                "`data.label_separator` must not contain tabs or line ends. "
+                f"Received: {self.label_separator!r}."
             )
 
         if self.train_distributions is not None and not task.has_two_sides:

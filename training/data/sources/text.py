@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.text.lines import binary_lines, require_regular, without_end
+from keras_transformer.text.lists import END, ListColumn
 from keras_transformer.training.data.sources.base import SPLITS, Source
+from keras_transformer.training.data.sources.json_lines import JsonLines, is_json_lines
 
 READ_AT_ONCE = 4096  # number of lines
 
@@ -48,10 +51,18 @@ class _File:
 
 
 class _TwoFiles:
-    """A corpus in two files, where line n of one belongs to line n of the other."""
+    """A corpus in two files, where line n of one belongs to line n of the other.
 
-    def __init__(self, source, target):
-        self._source, self._target = _read(source), _read(target)
+    Args:
+        source, target: Paths of the files.
+        names: Names of their columns.
+    """
+
+    def __init__(self, source, target, names):
+        self._source, self._target = (
+            _read(path, lambda text, name=name: _required([text], [name]))
+            for path, name in zip((source, target), names, strict=True)
+        )
         self.name = f"{self._source.path} and {self._target.path}"
         self.lines = self._source.lines
         if self.lines != self._target.lines:
@@ -77,7 +88,8 @@ class _Columns:
     def __init__(self, path, names, places):
         self._names, self._whole = names, places is None and len(names) == 1
         self._columns = [place - 1 for place in places or range(1, len(names) + 1)]
-        self._file = _read(path, self._sides if places else self._all)
+        sides = self._sides if places else self._all
+        self._file = _read(path, lambda text: _required(sides(text), names))
         self.name, self.lines = str(self._file.path), self._file.lines
         self.empty = len(self._file.empty)
 
@@ -131,6 +143,8 @@ class TextData(Source):
             others.
         train_weights: How often an epoch contains each example of each training corpus, on average.
             `None`: once.
+        separator: String between the items of a `ListColumn`, which may be empty; not in a file
+            whose name ends in `.jsonl` or `.jsonl.gz`, see `JsonLines`.
 
     Raises:
         ValueError: When a file is read: if it is missing, cannot be read, or has a line that is not
@@ -138,13 +152,20 @@ class TextData(Source):
             is left. One line, which names the file and, if possible, the line.
     """
 
-    def __init__(self, files, columns=("source", "target"), places=None, train_weights=None):
+    def __init__(
+        self,
+        files,
+        columns=("source", "target"),
+        places=None,
+        train_weights=None,
+        separator=",",
+    ):
         self.splits = tuple(split for split in SPLITS if split in files)
         self._files, self._columns, self._places = files, columns, places
         first = files[self.splits[0]][0]
         name = " and ".join(map(str, first)) if isinstance(first, tuple) else first
         self.description = f"the text files beside {name}"
-        self._train_weights = train_weights
+        self._train_weights, self._separator = train_weights, separator
         self._read = {}
 
     def left_out(self, split) -> int:
@@ -168,14 +189,39 @@ class TextData(Source):
         corpora = [one if isinstance(one, tuple) else (one,) for one in self._files[split]]
         files = [[_state(path) for path in one] for one in corpora]
         weights = self._train_weights if split == "train" else None
-        return {"files": files, "places": self._places, "weights": weights}
+        lists = {"separator": self._separator} if self._has_lists else {}
+        return {"files": files, "places": self._places, "weights": weights, **lists}
+
+    def metadata(self) -> dict[str, Any]:
+        """Returns the separator of lists, if there is a column of lists."""
+        return {"separator": self._separator} if self._has_lists else {}
+
+    @property
+    def _has_lists(self):
+        return any(isinstance(name, ListColumn) for name in self._columns)
 
     def rows(self, split) -> tf.data.Dataset:
         self.check_split(split)
-        first, *others = (_without_empty(corpus) for corpus in self._corpora(split))
+        first, *others = (self._rows(corpus) for corpus in self._corpora(split))
         for other in others:
             first = first.concatenate(other)
         return first
+
+    def _rows(self, corpus):
+        rows = _without_empty(corpus, self._columns)
+        if not self._has_lists or isinstance(corpus, JsonLines):
+            return rows
+        separator = re.escape(self._separator)
+
+        def converted(*columns):
+            return tuple(
+                tf.strings.regex_replace(column, separator, END)
+                if isinstance(name, ListColumn)
+                else column
+                for name, column in zip(self._columns, columns, strict=True)
+            )
+
+        return rows.map(converted)
 
     def count(self, split) -> int:
         self.check_split(split)
@@ -208,6 +254,7 @@ def open_text(settings, columns=("source", "target")) -> TextData:
         columns,
         getattr(settings, "tsv_columns", None),
         getattr(settings, "train_weights", None),
+        getattr(settings, "label_separator", None) or ",",
     )
 
 
@@ -227,8 +274,14 @@ def _as_list(paths):
 
 
 def _open(corpus, columns, places):
-    pair = isinstance(corpus, tuple)
-    corpus = _TwoFiles(*corpus) if pair else _Columns(corpus, columns, places)
+    if isinstance(corpus, tuple):
+        corpus = _TwoFiles(*corpus, columns)
+    elif is_json_lines(corpus):
+        if places is not None:
+            raise ValueError(f"`tsv_columns` has no effect on {corpus}, whose lines are JSON.")
+        corpus = JsonLines(corpus, columns)
+    else:
+        corpus = _Columns(corpus, columns, places)
     if corpus.lines == corpus.empty:
         raise ValueError(
             f"{corpus.name} must contain at least one line without an empty column. "
@@ -237,11 +290,18 @@ def _open(corpus, columns, places):
     return corpus
 
 
-def _without_empty(corpus):
+def _required(sides, names):
+    """Returns the columns that must have a text: all but lists."""
+    return [
+        side for side, name in zip(sides, names, strict=True) if not isinstance(name, ListColumn)
+    ]
+
+
+def _without_empty(corpus, names):
     if not corpus.empty:
         return corpus.rows()
     return corpus.rows().filter(
-        lambda *columns: tf.reduce_all([_has_text(column) for column in columns])
+        lambda *columns: tf.reduce_all([_has_text(side) for side in _required(columns, names)])
     )
 
 

@@ -1,0 +1,56 @@
+"""`keras-transformer threshold`: the threshold of a classifier with several labels."""
+
+import click
+
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, refuse, standard
+from keras_transformer.cli.help import option
+from keras_transformer.files import json_text
+from keras_transformer.native_code import ends_promptly
+from keras_transformer.tasks.multi_label_classification.thresholds import AIMS
+
+
+@click.command(cls=Command, example="keras-transformer threshold runs/tags --for label-f1")
+@click.argument("run", type=FOLDER)
+@option(
+    "--for",
+    "aim",
+    type=click.Choice([aim.replace("_", "-") for aim in AIMS]),
+    default="macro-f1",
+    help="What is best with the threshold: macro F1, micro F1, or with a threshold for each label "
+    "the F1 of each label.",
+)
+@option(
+    "--split",
+    default="validation",
+    group="Data",
+    help="Split of the run's own data to choose on: validation, train or test.",
+)
+@option(
+    "--source",
+    type=EXISTING_FILE,
+    group="Data",
+    help="File of texts, one per line, to choose on in place of a split.",
+)
+@option(
+    "--reference",
+    type=EXISTING_FILE,
+    group="Data",
+    help="File of the labels of each line of --source, with the run's separator between them.",
+)
+def threshold(run, aim, split, source, reference) -> None:
+    """Choose the threshold of RUN, a classifier with several labels.
+
+    Writes RUN/threshold.json, which predict, evaluate and export then use: from this probability on
+    a text has a label. Prints the threshold as JSON, with the metrics of the texts before and
+    after. Choose it on other texts than those of an evaluation.
+    """
+    if (source is None) != (reference is None):
+        raise click.UsageError("--source and --reference go together.")
+    if source:
+        refuse(["split"], "has no effect with --source.")
+    standard("stdout")  # fails early if stdout is closed
+    from keras_transformer.training.thresholds import choose_threshold
+
+    with ends_promptly():
+        results = choose_threshold(run, aim.replace("-", "_"), split, source, reference)
+    click.echo(json_text(results))

@@ -1,0 +1,1 @@
+"""Classification of texts with several labels: the task and its pipeline."""
