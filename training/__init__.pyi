@@ -13,5 +13,5 @@ from .settings.fields import DataSettings as DataSettings
 from .settings.sources import register_source as register_source
 from .settings.toml import SettingsError as SettingsError, load_settings as load_settings
 from .tasks.task import Training as Training
-from .thresholds import choose_threshold as choose_threshold
+from .tasks.multi_label_classification.choice import choose_threshold as choose_threshold
 from .training_run import train as train

@@ -49,7 +49,7 @@ def threshold(run, aim, split, source, reference) -> None:
     if source:
         refuse(["split"], "has no effect with --source.")
     standard("stdout")  # fails early if stdout is closed
-    from keras_transformer.training.thresholds import choose_threshold
+    from keras_transformer.training.tasks.multi_label_classification.choice import choose_threshold
 
     with ends_promptly():
         results = choose_threshold(run, aim.replace("-", "_"), split, source, reference)

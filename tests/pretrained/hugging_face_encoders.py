@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import torch
 import transformers
-from hugging_face_bert import answers_of, rows, scores_of, words_of
+from hugging_face_bert import LONG, answers_of, rows, scores_of, words_of
 
 
 def randomise(model):
@@ -89,7 +89,8 @@ def pipeline_of(case, model, tokenizer):
     texts = case["texts"]
     if case["class"].endswith("SequenceClassification"):
         pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer)
-        return pipe(texts, top_k=None, truncation=True)
+        more = [LONG] if model.config.problem_type == "multi_label_classification" else []
+        return pipe(texts + more, top_k=None, truncation=True)
     pipe = transformers.pipeline(
         "token-classification", model=model, tokenizer=tokenizer, ignore_labels=[]
     )

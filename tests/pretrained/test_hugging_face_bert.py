@@ -19,6 +19,7 @@ import pytest
 import roberta_folders
 import unigram_folders
 from bert_folders import PIECES, SIZES, TAGGER
+from label_sets import LONG, check_sets
 from masked_heads import check_words, masked_texts
 
 from keras_transformer import from_pretrained
@@ -58,6 +59,15 @@ SCORED = [
     ("good film " * 40, "the cat"),
     ("a", "a very good film and a very bad film, " * 12),
 ]
+SETS = {**LABELS, "problem_type": "multi_label_classification"}
+SIX = (
+    ("base", "Bert", BASE),
+    ("distilled", "DistilBert", DISTILLED),
+    ("robust", "Roberta", ROBUST),
+    ("small", "Electra", SMALL),
+    ("multilingual", "XLMRoberta", MULTILINGUAL),
+    ("french", "Camembert", FRENCH),
+)
 CASES = {
     "labels": {"class": "BertForSequenceClassification", "config": BASE},
     "relu": {"class": "BertForSequenceClassification", "config": {**BASE, "hidden_act": "relu"}},
@@ -127,14 +137,11 @@ CASES = {
     "french tokens": {"class": "CamembertForTokenClassification", "config": {**FRENCH, **LABELS}},
     **{
         f"{name} score": {"class": f"{kind}ForSequenceClassification", "config": {**config, **ONE}}
-        for name, kind, config in (
-            ("base", "Bert", BASE),
-            ("distilled", "DistilBert", DISTILLED),
-            ("robust", "Roberta", ROBUST),
-            ("small", "Electra", SMALL),
-            ("multilingual", "XLMRoberta", MULTILINGUAL),
-            ("french", "Camembert", FRENCH),
-        )
+        for name, kind, config in SIX
+    },
+    **{
+        f"{name} sets": {"class": f"{kind}ForSequenceClassification", "config": {**config, **SETS}}
+        for name, kind, config in SIX
     },
     "robust body": {"class": "RobertaModel", "config": ROBUST},
 }
@@ -229,6 +236,9 @@ def test_answers_of_pipelines(name):
     theirs = json.loads((path.parent / f"{name}.json").read_text())
     pipeline = from_pretrained(path)
     texts = texts_of(json.loads((path / "config.json").read_text())["model_type"])
+    if name.endswith(" sets"):
+        check_sets(pipeline, [*texts, LONG], theirs)
+        return
     assert len(theirs) == len(texts)
     for text, ours, rows in zip(texts, pipeline.answer(texts), theirs, strict=True):
         if CASES[name]["class"].endswith("SequenceClassification"):

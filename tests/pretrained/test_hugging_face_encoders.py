@@ -16,6 +16,8 @@ import encoder_folders
 import numpy as np
 import pytest
 from bert_folders import TAGGER
+from label_sets import LONG as LONG_TEXT
+from label_sets import check_sets
 from masked_heads import check_words, masked_texts
 
 from keras_transformer import from_pretrained
@@ -46,6 +48,10 @@ LONG = [
 HEADS = {
     "texts": ("SequenceClassification", {}),
     "scores": ("SequenceClassification", {"id2label": {"0": "LABEL_0"}}),
+    "sets": (
+        "SequenceClassification",
+        {**LABELS, "problem_type": "multi_label_classification"},
+    ),
     "words": ("TokenClassification", LABELS),
     "answers": ("QuestionAnswering", ANSWERS),
     "body": ("Model", {}),
@@ -164,6 +170,9 @@ def test_answers_of_pipelines(name):
     """Texts have the same labels in the same order, and words the label of their first token."""
     path, _, answers = case_of(name)
     pipeline, theirs = from_pretrained(path), answers["answers"]
+    if name.endswith(" sets"):
+        check_sets(pipeline, [*TEXTS, LONG_TEXT], theirs)
+        return
     for text, ours, rows in zip(TEXTS, pipeline.answer(TEXTS), theirs, strict=True):
         if CASES[name][1] == "SequenceClassification":
             assert ours.label == rows[0]["label"]

@@ -9,7 +9,7 @@ from keras_transformer.tasks.multi_label_classification.metrics import as_matrix
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 from keras_transformer.text.lists import END, ListColumn, items_of
 
-TRAINING = "keras_transformer.training.tasks.multi_label_classification"
+TRAINING = "keras_transformer.training.tasks.multi_label_classification.training"
 
 
 class MultiLabelClassificationTask(Task):

@@ -30,7 +30,7 @@ class LabelF1(keras.metrics.Metric):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer.training.losses.label_f1 import LabelF1
+        >>> from keras_transformer.training.tasks.multi_label_classification.label_f1 import LabelF1
         >>> metric = LabelF1(2, average="macro")
         >>> metric.update_state(np.array([[1, 0], [1, 1]]), np.array([[9.0, 9.0], [-9.0, 9.0]]))
         >>> round(float(metric.result()), 4)  # the mean of 2/3 and 2/3

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.fields import LabelSets, Tokens
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.losses.label_f1 import LabelF1
+from keras_transformer.training.tasks.multi_label_classification.label_f1 import LabelF1
 from keras_transformer.training.tasks.task import TextTraining
 
 

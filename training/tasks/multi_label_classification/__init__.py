@@ -1,0 +1,1 @@
+"""Training of classification with several labels, and the choice of its thresholds."""
