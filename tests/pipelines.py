@@ -84,7 +84,9 @@ def classifier():
 
 @functools.cache
 def multi_label_classifier():
-    config = MultiLabelClassifierConfig(vocab_size=30, **SIZES, labels=LABELS, pooling="attention")
+    """Its texts have one to three labels."""
+    options = {"labels": LABELS, "pooling": "attention", "threshold": 0.26}
+    config = MultiLabelClassifierConfig(vocab_size=30, **SIZES, **options)
     model = with_larger_weights(MultiLabelClassifier(config))
     return MultiLabelClassificationPipeline(model, tokenizer())
 

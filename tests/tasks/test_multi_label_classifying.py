@@ -47,7 +47,7 @@ def test_a_result_has_the_probabilities_of_the_text_alone_and_the_labels_above_t
 
 def test_thresholds_are_settings_and_the_text_may_have_probabilities():
     classifier = multi_label_classifier()
-    assert classifier.thresholds == (0.5, 0.5, 0.5)
+    assert classifier.thresholds == pytest.approx((0.26,) * 3)
     every = classifier.with_settings(threshold=0, probabilities=True)
     for text in TEXTS:
         shown = json.loads(every(text))
