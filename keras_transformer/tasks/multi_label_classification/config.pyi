@@ -63,7 +63,7 @@ class MultiLabelClassifierOptions(TypedDict, total=False, closed=True):
     transform: bool
     transform_activation: str
     labels: tuple | list
-    pooling: Literal["mean", "max", "first", "attention"]
+    pooling: Literal["mean", "max", "first", "last", "attention"]
     pooler: bool
     pooler_activation: str
     threshold: float
@@ -110,7 +110,7 @@ class MultiLabelClassifierConfig(ModelConfig):
         transform: bool = False,
         transform_activation: str = "gelu",
         labels: tuple | list = ("0", "1"),
-        pooling: Literal["mean", "max", "first", "attention"] = "mean",
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
         pooler: bool = False,
         pooler_activation: str = "tanh",
         threshold: float = 0.5,
