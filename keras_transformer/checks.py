@@ -139,6 +139,7 @@ def _shown(value):
 # Types of options.
 Count = Annotated[int, check_count]
 OptionalCount = Annotated[int | None, functools.partial(check_count, optional=True)]
+OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 OptionalFlag = Annotated[bool | None, functools.partial(check_flag, optional=True)]
 AtLeastTwo = Annotated[int, functools.partial(check_count, least=2)]
 Rate = Annotated[float, check_rate]

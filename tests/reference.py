@@ -371,7 +371,14 @@ def embedding(weights, tokens, position="sinusoidal", start=0, zero_start=False)
 
 
 def residual(weights, name, x, sublayer, norm, epsilon):
-    """Section 3.1, `LayerNorm(x + Sublayer(x))`; pre-norm is `x + Sublayer(LayerNorm(x))`."""
+    """Section 3.1, `LayerNorm(x + Sublayer(x))`; pre-norm is `x + Sublayer(LayerNorm(x))`.
+
+    With a layer scale, each feature of the sublayer's output has a learned factor.
+    """
+    factors = weights.get(f"{name}_scale/scale")
+    if factors is not None:
+        unscaled = sublayer
+        sublayer = lambda x: unscaled(x) * factors  # noqa: E731
     if not any(key.startswith(name + "_norm/") for key in weights):
         return x + sublayer(x)  # the first block of ModernBERT
     norm_weights = scope(weights, name + "_norm")

@@ -95,6 +95,7 @@ def unexpressed(config) -> tuple[str, Any, str] | None:
         "no_repeat_ngram": 0,
         "end_ids": (),
         "embedding_norm": False,
+        "layer_scale": None,
         "final_norm": None,
         "num_key_value_heads": None,
         "window": None,

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Annotated, Any
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import Count, Rate, check_activation
+from keras_transformer.checks import Count, OptionalNumber, Rate, check_activation
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.feed_forwards import Network
 from keras_transformer.mixers import (
@@ -100,6 +100,13 @@ class BlockConfig(PartConfig):
         such as `{ kind = "layer", epsilon = 1e-5 }`. In Python also a `Norm`, which may be one of
         your own.""",
         of=Norm,
+    )
+
+    layer_scale: OptionalNumber = option(
+        None,
+        """Initial value of learned factors on the features of each sublayer's output, before the
+        residual connection (Touvron et al., 2021): 1e-4 in a deep stack, 1 in DINOv2. `None`: no
+        factors, as in the paper.""",
     )
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Annotated, Any
 
-from keras_transformer.checks import Count, Rate, check_activation
+from keras_transformer.checks import Count, OptionalNumber, Rate, check_activation
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.memory import MemoryReader
@@ -22,6 +22,7 @@ class BlockConfig(PartConfig):
     feed_forward: Network = ...
     norm: NormPlace = ...
     normalization: Norm = ...
+    layer_scale: OptionalNumber = ...
     def __init__(
         self,
         *,
@@ -34,6 +35,7 @@ class BlockConfig(PartConfig):
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
     ) -> None: ...
     def __post_init__(self) -> None: ...
     @property

@@ -1,15 +1,12 @@
 """Configuration of tokens, which a model reads as its input or a head predicts as its output."""
 
 import dataclasses
-import functools
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.checks import Count, OptionalCount, check_positive, is_integer
+from keras_transformer.checks import Count, OptionalCount, OptionalNumber, is_integer
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.rules import OutputRules
-
-OptionalNumber = Annotated[float | None, functools.partial(check_positive, optional=True)]
 
 
 @documented

@@ -165,6 +165,8 @@ def _draw_sublayer(tower, block, name, title, lines, color):
     if config.norm.is_before:
         tower.box(word.capitalize(), size, NORM)
     center = tower.box(title, lines, color)
+    if config.layer_scale is not None:
+        tower.box("Scale", [_count(getattr(block, f"{name}_scale"))], NORM)
     if config.norm.is_before or config.normalization.is_identity:
         end = tower.box("Add")
     else:

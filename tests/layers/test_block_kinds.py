@@ -34,6 +34,7 @@ KINDS = {
     "gelu_tanh": {"activation": "gelu_tanh"},
     "grouped": {"num_key_value_heads": 2},
     "one_key_head": {"num_key_value_heads": 1, "score": "general"},
+    "layer_scale": {"layer_scale": 0.5},
     "no_key_bias": {"attention_bias": ("query", "value", "output")},
     "no_output_bias": {"attention_bias": ("query", "key", "value")},
     "base": {"position": {"kind": "rotary", "base": 50.0}},
@@ -103,10 +104,12 @@ def options_of(kind, norm):
         slow("post", "heads_with_layer_norm"),
         ("post", "t5"),
         slow("post", "window"),
+        slow("post", "layer_scale"),
         slow("pre", "norm_without_bias"),
         ("pre", "gelu_tanh"),
         slow("pre", "grouped"),
         slow("pre", "no_key_bias"),
+        ("pre", "layer_scale"),
         slow("pre", "slower"),
         ("pre", "yarn"),
         slow("pre", "heads_of_norm_1"),
@@ -117,6 +120,8 @@ def options_of(kind, norm):
 )
 def test_an_encoder_stack(kind, norm):
     encoder, weights = built(Encoder, kind, norm, (B, S, D), num_layers=2)
+    scales = [name for name in weights if name.endswith("_scale/scale")]
+    assert len(scales) == (4 if kind == "layer_scale" else 0)
     x, mask, record = normal(B, S, D), random_mask(B, 1, S, seed=1), {}
     allowed = np.broadcast_to(mask, (B, S, S))
     options = options_of(kind, norm)
@@ -138,6 +143,7 @@ def test_an_encoder_stack(kind, norm):
         slow("post", "window"),
         slow("pre", "t5"),
         slow("pre", "modernbert"),
+        slow("pre", "layer_scale"),
         ("pre", "llama"),
     ],
 )

@@ -50,7 +50,7 @@ VALUES = {
     **{"num_layers": 3, "d_model": 12, "num_heads": 4, "num_key_value_heads": 1, "d_ff": 10},
     **{"d_k": 6, "d_v": 6, "dropout": 0.5, "attention_dropout": 0.5, "activation_dropout": 0.5},
     **{"activation": "gelu", "feed_forward": "gated", "norm": "pre", "normalization": "rms"},
-    **{"attention_bias": True},
+    **{"attention_bias": True, "layer_scale": 0.5},
     **{"score": "general", "mixer": {"d_k": 6}, "cross_attention": {"num_heads": 1}},
     **{"final_norm": True, "embedding_norm": True},
     **{"position": "learned", "attends_to_start": False, "query_key_norm": "rms"},

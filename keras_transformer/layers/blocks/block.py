@@ -12,6 +12,7 @@ from keras_transformer.layers.attending import ConfiguredLayer
 from keras_transformer.layers.attention import MultiHeadSelfAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.layer_scale import LayerScale
 from keras_transformer.layers.mixing import Mixing
 from keras_transformer.layers.multi_head import MultiHeadCrossAttention
 from keras_transformer.layers.same_position import PositionReader
@@ -31,6 +32,7 @@ class Residual(NamedTuple):
         dropout: The dropout on the output of the sublayer (section 5.4).
         pre_norm: Whether the input of the sublayer is normalised instead of the sum. Differs from
             the paper; training then needs no warm-up.
+        scale: A `LayerScale` on the output of the sublayer. `None`: no factors, as in the paper.
 
     Reference: Vaswani et al. (2017), sections 3.1 and 5.4.
     """
@@ -39,6 +41,7 @@ class Residual(NamedTuple):
     norm: keras.Layer
     dropout: keras.Layer
     pre_norm: bool
+    scale: keras.Layer | None = None
 
     def __call__(
         self, x: Tensor, *arguments: Any, training: bool | None = None, **options: Any
@@ -72,6 +75,8 @@ class Residual(NamedTuple):
 
     def _leave(self, x, change, training):
         change, other = change if isinstance(change, tuple) else (change, None)
+        if self.scale is not None:
+            change = self.scale(change)
         x = x + self.dropout(change, training=training)  # [B, T, D]
         return (x if self.pre_norm else self.norm(x)), other
 
@@ -172,18 +177,20 @@ class Block(ConfiguredLayer):
         self.dropout = Dropout(self.config.block.dropout, dtype=self.dtype_policy, name="dropout")
 
     def _add(self, role, make, make_norm, x_shape, *memory_shape):
-        """Builds a sublayer and its norm, which are attributes of the block.
+        """Builds a sublayer, its norm and its scale, which are attributes of the block.
 
         Args:
             role: Name of the attribute and, unless a subclass has set it, of the sublayer.
             make, make_norm: Functions from a name to a layer.
             x_shape, *memory_shape: Shapes of the inputs.
         """
-        norm = f"{role}_norm"
-        for name, factory, shapes in (
+        layers = [
             (role, make, (x_shape, *memory_shape)),
-            (norm, make_norm, (x_shape,)),
-        ):
+            (f"{role}_norm", make_norm, (x_shape,)),
+        ]
+        if self.config.block.layer_scale is not None:
+            layers.append((f"{role}_scale", self._make_scale, (x_shape,)))
+        for name, factory, shapes in layers:
             if getattr(self, name, None) is None:
                 setattr(self, name, factory(name))
             layer = getattr(self, name)
@@ -225,6 +232,9 @@ class Block(ConfiguredLayer):
     def _make_norm(self, name):
         return self.config.block.normalization.layer(self.dtype_policy, name)
 
+    def _make_scale(self, name):
+        return LayerScale(self.config.block.layer_scale, dtype=self.dtype_policy, name=name)
+
     def _make_first_norm(self, name):
         if self.config.block.norm.first:
             return self._make_norm(name)
@@ -239,13 +249,14 @@ class Block(ConfiguredLayer):
         return getattr(self, self.history_role)
 
     def residual(self, role: str) -> Residual:
-        """Returns the `Residual` of a sublayer, with its norm and the block's dropout.
+        """Returns the `Residual` of a sublayer, with its norm, its scale and the block's dropout.
 
         Args:
             role: Name of the attribute with the sublayer, such as `"feed_forward"`.
         """
         sublayer, norm = getattr(self, role), getattr(self, f"{role}_norm")
-        return Residual(sublayer, norm, self.dropout, self.config.block.norm.is_before)
+        scale = getattr(self, f"{role}_scale", None)
+        return Residual(sublayer, norm, self.dropout, self.config.block.norm.is_before, scale)
 
     def _run(
         self,

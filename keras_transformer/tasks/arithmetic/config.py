@@ -4,11 +4,11 @@ import dataclasses
 from typing import Annotated, Any, ClassVar, Literal
 
 from keras_transformer.arguments import documented, option, options_of
-from keras_transformer.checks import Count, Rate, check_finite
+from keras_transformer.checks import Count, OptionalNumber, Rate, check_finite
 from keras_transformer.config.encoders import EncoderChoice
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.config.tokens import OptionalNumber, TokenInput
+from keras_transformer.config.tokens import TokenInput
 from keras_transformer.positions import Position
 
 PAD = 0  # the symbol of padding

@@ -5,11 +5,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
 
 from typing_extensions import TypedDict
 
-from keras_transformer.checks import Count, Rate
+from keras_transformer.checks import Count, OptionalNumber, Rate
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.config.tokens import OptionalNumber
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -80,6 +79,7 @@ class CalculatorOptions(TypedDict, total=False, closed=True):
     feed_forward: Network | str | dict[str, Any]
     norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
+    layer_scale: float | None
     num_heads: int
     num_key_value_heads: int | None
     d_k: int | None
@@ -124,6 +124,7 @@ class CalculatorConfig(ModelConfig):
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
         d_k: int | None = None,

@@ -39,6 +39,7 @@ class ClassifierOptions(TypedDict, total=False, closed=True):
     feed_forward: Network | str | dict[str, Any]
     norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
+    layer_scale: float | None
     num_heads: int
     num_key_value_heads: int | None
     d_k: int | None
@@ -84,6 +85,7 @@ class ClassifierConfig(ModelConfig):
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
         d_k: int | None = None,

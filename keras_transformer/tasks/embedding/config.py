@@ -4,12 +4,12 @@ import dataclasses
 from typing import Any
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import OptionalCount
+from keras_transformer.checks import OptionalCount, OptionalNumber
 from keras_transformer.config.label_heads import POOLING, Pooling
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
 from keras_transformer.config.stack import ENCODER
-from keras_transformer.config.tokens import OptionalNumber, TokenInput
+from keras_transformer.config.tokens import TokenInput
 from keras_transformer.tasks.embedding.modules.module import VectorModule
 
 AFTER_POOLING = "after_pooling"

@@ -5,12 +5,12 @@ from typing import Any, Literal, Self, Unpack
 
 from typing_extensions import TypedDict
 
-from keras_transformer.checks import OptionalCount
+from keras_transformer.checks import OptionalCount, OptionalNumber
 from keras_transformer.config.label_heads import Pooling
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.config.tokens import OptionalNumber, TokenInput
+from keras_transformer.config.tokens import TokenInput
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -60,6 +60,7 @@ class EmbedderOptions(TypedDict, total=False, closed=True):
     feed_forward: Network | str | dict[str, Any]
     norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
+    layer_scale: float | None
     num_heads: int
     num_key_value_heads: int | None
     d_k: int | None
@@ -106,6 +107,7 @@ class EmbedderConfig(ModelConfig):
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
         d_k: int | None = None,

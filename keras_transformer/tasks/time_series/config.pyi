@@ -104,6 +104,7 @@ class SeriesOptions(TypedDict, total=False, closed=True):
     activation: str
     feed_forward: Network | str | dict[str, Any]
     norm: NormPlace | str | dict[str, Any]
+    layer_scale: float | None
     target: str
     target_mean: float
     target_scale: float
@@ -152,6 +153,7 @@ class SeriesConfig(ModelConfig):
         activation: str = "relu",
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
+        layer_scale: float | None = None,
         target: str = "target",
         target_mean: float = 0.0,
         target_scale: float = 1.0,
