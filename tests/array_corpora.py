@@ -40,6 +40,22 @@ batch_size = 5
 """
     + TRAINING
     + 'best_by = "accuracy"\nfinal_model = "best"\n',
+    "image_embedding": MODEL
+    + BLOCK
+    + """
+patch_size = 2
+dimensions = 4
+
+[data]
+source = "images"
+train = "train"
+validation = "validation"
+channels = 1
+shift = 1
+batch_size = 5
+"""
+    + TRAINING
+    + 'best_by = "loss"\nfinal_model = "best"\n',
     "time_series": MODEL
     + BLOCK
     + """

@@ -12,6 +12,8 @@ from keras_transformer.models import (
     EmbedderConfig,
     ImageClassifier,
     ImageClassifierConfig,
+    ImageEmbedder,
+    ImageEmbedderConfig,
     LanguageModelConfig,
     MaskedLanguageModel,
     MaskedLanguageModelConfig,
@@ -35,6 +37,7 @@ from keras_transformer.models import (
 from keras_transformer.pipelines import (
     Embedder,
     ImageClassificationPipeline,
+    ImageEmbeddingPipeline,
     MaskFiller,
     MultiLabelClassificationPipeline,
     QuestionAnswerer,
@@ -158,14 +161,23 @@ def story_answerer(encoder="memory", **options):
     return StoryAnswerer(with_larger_weights(StoryReader(config)), tokenizer())
 
 
-@functools.cache
-def image_classifier():
-    """A classifier of grey images of 4 x 6 pixels."""
+def image_sizes():
+    """Sizes of a model of grey images of 4 x 6 pixels."""
     sizes = {**SIZES, "num_layers": 1}
     sizes.pop("max_length")
-    image = {"image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
-    config = ImageClassifierConfig(**sizes, **image, labels=LABELS)
+    return {**sizes, "image_height": 4, "image_width": 6, "channels": 1, "patch_size": 2}
+
+
+@functools.cache
+def image_classifier():
+    config = ImageClassifierConfig(**image_sizes(), labels=LABELS)
     return ImageClassificationPipeline(with_larger_weights(ImageClassifier(config)))
+
+
+@functools.cache
+def image_embedder():
+    config = ImageEmbedderConfig(**image_sizes(), dimensions=5)
+    return ImageEmbeddingPipeline(with_larger_weights(ImageEmbedder(config)))
 
 
 SPEECH = {

@@ -88,6 +88,7 @@ SAMPLES = {
     pipelines.answerer: [("a cat", line) for line in pipelines.LINES],
     pipelines.story_answerer: STORIES,
     reading_transformer: STORIES,
+    pipelines.image_embedder: list(RNG.integers(0, 255, (4, 4, 6, 1)).astype("uint8")),
     pipelines.image_classifier: list(RNG.integers(0, 255, (4, 4, 6, 1)).astype("uint8")),
     pipelines.speech_recognizer: RECORDINGS,
     pipelines.simulator: list(normal(4, 9, 2)),

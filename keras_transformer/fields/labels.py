@@ -11,6 +11,7 @@ from keras_transformer.text.lists import END
 
 SHOWN = 20  # maximum number of names in an error
 NONE, WRONG = -1, -2  # the ids of a token without a label, and of a name that is not a label
+BUCKETS = 2**31 - 1  # of hashes, which are int32
 
 
 class Labels(Field):
@@ -45,6 +46,22 @@ class Labels(Field):
 
     def identity(self) -> dict[str, Any]:  # noqa: D102
         return {**super().identity(), "names": list(self.names)}
+
+
+class LabelNumbers(Field):
+    """Class labels as numbers that differ from label to label, whatever names there are.
+
+    Call arguments of `encode`:
+        column: Strings, `[B]`; ASCII white space around a name is ignored.
+
+    Returns of `encode`:
+        int32, `[B]`: hashes of at least 0.
+    """
+
+    padding = NONE
+
+    def encode(self, column: Tensor) -> Tensor:  # noqa: D102
+        return tf.cast(tf.strings.to_hash_bucket_fast(tf.strings.strip(column), BUCKETS), tf.int32)
 
 
 class TokenLabels(Labels):

@@ -10,6 +10,8 @@ from ..tasks.embedding.config import EmbedderConfig as EmbedderConfig
 from ..tasks.embedding.model import TextEmbedder as TextEmbedder
 from ..tasks.image_classification.config import ImageClassifierConfig as ImageClassifierConfig
 from ..tasks.image_classification.model import ImageClassifier as ImageClassifier
+from ..tasks.image_embedding.config import ImageEmbedderConfig as ImageEmbedderConfig
+from ..tasks.image_embedding.model import ImageEmbedder as ImageEmbedder
 from ..tasks.language_modelling.config import LanguageModelConfig as LanguageModelConfig
 from ..tasks.language_modelling.model import LanguageModel as LanguageModel
 from ..tasks.masked_language_modelling.config import (

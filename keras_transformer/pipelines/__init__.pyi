@@ -16,6 +16,10 @@ from ..tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextV
 from ..tasks.image_classification.pipeline import (
     ImageClassificationPipeline as ImageClassificationPipeline,
 )
+from ..tasks.image_embedding.pipeline import (
+    ImageEmbeddingPipeline as ImageEmbeddingPipeline,
+    ImageVector as ImageVector,
+)
 from ..tasks.language_modelling.chat import Chat as Chat
 from ..tasks.language_modelling.pipeline import TextGenerator as TextGenerator
 from ..tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
@@ -23,6 +27,7 @@ from ..tasks.multi_label_classification.codec import LabelSet as LabelSet
 from ..tasks.multi_label_classification.pipeline import (
     MultiLabelClassificationPipeline as MultiLabelClassificationPipeline,
 )
+from ..tasks.neighbors import NearestNeighbors as NearestNeighbors
 from ..tasks.question_answering.codec import Answer as Answer
 from ..tasks.question_answering.pipeline import QuestionAnswerer as QuestionAnswerer
 from ..tasks.results import (

@@ -21,7 +21,7 @@ STEPS = {
 }
 # Classes that take these steps; others resize to another size or reverse the channels, say.
 TYPES = "image_processor_type", "feature_extractor_type"  # the second one in older files
-PROCESSORS = re.compile("(ViT|DeiT)(FeatureExtractor|ImageProcessor(Fast|Pil)?)")
+PROCESSORS = re.compile("(ViT|DeiT|Bit)(FeatureExtractor|ImageProcessor(Fast|Pil)?)")
 PIXEL = 1 / 255  # of `do_rescale`
 # Values of `resample`, the numbers of Pillow.
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -46,6 +46,14 @@ class ImageSteps:
         without_file = {"resample": defaults.get("resample", BILINEAR)}
         content = {**defaults, **given} if self.is_given else without_file
         self.settings = CheckpointSettings(content, folder.path / PREPROCESSOR)
+
+    def result(self, default) -> tuple[int, int]:
+        """Returns height and width of prepared images; `default` if the steps do not change it."""
+        if self.settings.get("do_center_crop", False):
+            return size_of(self.settings, "crop_size", default)
+        if self.is_given and self.settings.get("do_resize", True):
+            return self._size(default)
+        return default
 
     def options(self, height, width) -> dict[str, Any]:
         """Returns options of `PatchInput` for images of this size.
@@ -84,7 +92,7 @@ class ImageSteps:
             value = self.settings.get(name)
             if value is not None:
                 if not isinstance(value, str) or not PROCESSORS.fullmatch(value):
-                    raise self.settings.wrong(name, "a processor of ViT or DeiT")
+                    raise self.settings.wrong(name, "a processor of ViT, DeiT or BiT")
                 return
 
     def _interpolation(self):

@@ -23,6 +23,7 @@ TASKS = Registry(
         "language_modelling": "language_modelling.task:LanguageModellingTask",
         "masked_language_modelling": "masked_language_modelling.task:MaskedLanguageModellingTask",
         "image_classification": "image_classification.task:ImageClassificationTask",
+        "image_embedding": "image_embedding.task:ImageEmbeddingTask",
         "story_questions": "story_questions.task:StoryQuestionsTask",
         "time_series": "time_series.task:TimeSeriesTask",
         "speech_recognition": "speech_recognition.task:SpeechRecognitionTask",

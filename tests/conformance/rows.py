@@ -78,7 +78,8 @@ STACK = small_fields(kt.models.TokenClassifierConfig, num_layers=2, attention_bi
 PLAIN = small_fields(kt.models.ImageClassifierConfig, num_layers=2, attention_bias=True)
 SPEECH = small_fields(kt.models.SpeechTransformerConfig, num_layers=2, attention_bias=True)
 RECURRENT = with_effect(kt.models.SeriesConfig, **PLAIN, encoder="gru_attention")
-IMAGE = {"image_height": 6, "image_width": 10, "patch_size": 2, "labels": ("a", "b", "c")}
+SHAPE = {"image_height": 6, "image_width": 10, "patch_size": 2}
+IMAGE = {**SHAPE, "labels": ("a", "b", "c")}
 SERIES = {
     "inputs": ("a", "b", "c"),
     "input_mean": (0.5, -1.0, 0.1),
@@ -301,6 +302,14 @@ ROWS = {
         ),
         ("pixels",),
     ),
+    "ImageEmbedder": Row(
+        lambda: kt.models.ImageEmbedder(
+            kt.models.ImageEmbedderConfig(
+                **{**PLAIN, "position": "learned", "layer_scale": 0.3}, **SHAPE, normalize=False
+            )
+        ),
+        ("pixels",),
+    ),
     "FrameEmbedding": Row(
         lambda: kt.layers.FrameEmbedding(D, position="learned", max_length=T),
         ("frames", "padding_mask"),
@@ -396,6 +405,7 @@ MODELS = {
     "MultiLabelClassifier",
     "PairScorer",
     "ImageClassifier",
+    "ImageEmbedder",
     "Calculator",
     "Calculator_neural_gpu",
     "Calculator_extended_neural_gpu",

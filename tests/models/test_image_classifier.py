@@ -158,11 +158,14 @@ def test_the_number_of_positions_follows_from_the_sizes():
     [
         ({"labels": ("a",)}, "`labels` must be at least two different strings"),
         ({"patch_size": 0}, "`patch_size` must be at least 1"),
-        ({"pooling": "first"}, "`pooling` must be one of class, mean, max, attention. Received"),
+        (
+            {"pooling": "first"},
+            "`pooling` must be one of class, mean, max, attention, class_mean. Received",
+        ),
         ({"max_length": 3}, "`max_length` follows from the number of patches, here 16. Received"),
         (
             {"class_tokens": 2, "pooling": "mean"},
-            "`class_tokens` has no effect without `pooling=.class.`. Received: class_tokens=2, ",
+            "`class_tokens` has no effect without `pooling=.class.` or `.class_mean.`. R",
         ),
         ({"classifiers": 2}, "`classifiers` must be at most `class_tokens`, because"),
         ({"classifiers": 2, "pooling": "max"}, "`classifiers` must be .*pooling='max'"),

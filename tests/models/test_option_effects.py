@@ -42,6 +42,10 @@ KINDS = {
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
         PIXELS,
     ),
+    "ImageEmbedder": (
+        {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
+        PIXELS,
+    ),
     "Calculator": (STACK, SYMBOLS),
     "SeriesRegressor": ({**STACK, **SERIES}, STEPS),
 }
@@ -150,8 +154,9 @@ POSITIONS = [
     ("Transformer", {"kind": "t5", **BUCKETS}, {"distance": 6, "buckets": 8, "shared": True}),
     (
         "TokenClassifier",
-        {"kind": "disentangled", **BUCKETS},
-        {"distance": 6, "buckets": 8, "shared": True},
+        # With up to 8 buckets, all far distances share one, wherever it begins.
+        {"kind": "disentangled", "buckets": 12, "distance": 8},
+        {"distance": 7, "buckets": 8, "shared": True},
     ),
 ]
 
@@ -208,7 +213,7 @@ def computed(kind, fields):
     """Returns names and shapes of the weights, and outputs without and with dropout."""
     model_class, inputs = getattr(kt.models, kind), KINDS[kind][1]
     config = model_class.config_class(**json.loads(fields))
-    if kind == "ImageClassifier":
+    if kind in ("ImageClassifier", "ImageEmbedder"):
         inputs = np.resize(inputs, (2, *config.input.shape))
     if kind == "SpeechTransformer":
         inputs = {**inputs, "source": inputs["source"][..., : config.input.num_mel_filters]}
@@ -263,7 +268,7 @@ def test_an_option_of_a_position_has_an_effect(kind, position, name, value):
     """One with buckets may also need another distance."""
     changed = {**position, name: value}
     if name == "buckets":
-        position, changed = ({**fields, "distance": 6} for fields in (position, changed))
+        position, changed = ({**fields, "distance": 9} for fields in (position, changed))
     one, other = (
         computed(kind, json.dumps({**KINDS[kind][0], "position": fields}))
         for fields in (position, changed)

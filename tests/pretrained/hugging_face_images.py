@@ -1,10 +1,10 @@
 """Vision models of `transformers`: run by a Python that has it, torch and Pillow, not by ours.
 
 `python hugging_face_images.py FOLDER` reads `FOLDER/cases.json`, a dictionary from names to cases:
-the class of the model, the arguments of its configuration and of its image processor, and the sizes
-of images. For each case it writes `FOLDER/NAME/` as `save_pretrained` does, and beside it
-`NAME.npz`: images, prepared pixels, hidden states and logits; and `NAME.json`: what the pipeline
-returns for the images.
+the class of the model, the arguments of its configuration and of its image processor, the beginning
+of that processor's name if it is not the model's, and the sizes of images. For each case it writes
+`FOLDER/NAME/` as `save_pretrained` does, and beside it `NAME.npz`: images, prepared pixels, hidden
+states and logits; and `NAME.json`: what the pipeline returns for the images.
 """
 
 import json
@@ -27,11 +27,13 @@ def run(folder, name, case):
         for key, values in model.named_parameters():
             noise = torch.randn(values.shape, generator=generator)
             noise = noise * (0.3 if values.ndim < 2 else values[0].numel() ** -0.5)
-            values.copy_(1 + noise if "layernorm" in key and key.endswith("weight") else noise)
+            is_scale = "norm" in key and key.endswith("weight") or "layer_scale" in key
+            values.copy_(1 + noise if is_scale else noise)
     model.save_pretrained(folder / name)
     size = {"height": config.image_size, "width": config.image_size}
     options = {"size": size, "crop_size": size, **case["images"]}
-    processor = getattr(transformers, f"{family}ImageProcessorPil")(**options)
+    name_of_processor = f"{case.get('processor', family)}ImageProcessorPil"
+    processor = getattr(transformers, name_of_processor)(**options)
     processor.save_pretrained(folder / name)
     generator = np.random.default_rng(0)
     shapes = [(*sides, config.num_channels) for sides in case["sizes"]]

@@ -9,6 +9,7 @@ import re
 import encoder_folders
 import pytest
 import test_deit
+import test_dinov2
 import test_gpt2
 import test_hugging_face
 import test_hugging_face_bert
@@ -55,6 +56,8 @@ NAMES = {
     "Qwen3": ("qwen3", "Qwen3"),
     "ViT": ("vit", "ViT"),
     "DeiT": ("deit", "DeiT"),
+    "DINOv2": ("dinov2", "Dinov2"),
+    "DINOv2 with registers": ("dinov2_with_registers", "Dinov2WithRegisters"),
     "Whisper": ("whisper", "Whisper"),
 }
 # Beginning and end of the lists of names on a page.
@@ -77,7 +80,7 @@ def compared():
         test_llama,
     ):
         names |= {case["class"] for case in module.CASES.values()}
-    for module in (test_vit, test_deit):
+    for module in (test_vit, test_deit, test_dinov2):
         names |= {case["model"][0] for case in module.CASES.values()}
     for module, name in ((test_gpt2, "GPT2"), (test_hugging_face_whisper, "Whisper")):
         script = ROOT / "tests" / "pretrained" / f"hugging_face_{name.lower()}.py"
@@ -108,7 +111,7 @@ def test_the_names_on_a_page_are_known(page):
         for text in texts:
             assert {NAMES[name][0] for name in listed(text)} >= {
                 family for family, other in NAMES.values() if other
-            } - {"mt5", "qwen3"}
+            } - {"mt5", "qwen3", "dinov2_with_registers"}
 
 
 def test_the_table_has_every_model_type():

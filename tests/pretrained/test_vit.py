@@ -139,7 +139,7 @@ def change_json(path, changes):
         ({"hidden_act": "gelu_fast"}, "`hidden_act` must be one of relu, "),
         ({"id2label": {"0": "a", "1": "a"}}, "`id2label` must be names of two labels or more"),
         ({"image_size": "12"}, "`image_size` must be a height and a width of at least 1"),
-        ({"patch_size": 5}, "`patch_size` must be a divisor of 12 and 12, `image_size`"),
+        ({"patch_size": 5}, "`patch_size` must be a divisor of 12 and 12, the size of images"),
         ({"patch_size": 6}, r"projection\.weight must have the shape \[24, 3, 6, 6\]"),
         ({"image_size": 8}, "`size` must be 8 x 8, `image_size` of config.json"),
         ({"num_hidden_layers": 10**9}, r"layer\.9+\.intermediate\.dense\.weight is missing"),
@@ -190,13 +190,16 @@ def test_settings_that_cannot_be_expressed_are_named(changes, message, tmp_path)
         ({"image_std": [0.5, 0.5, 0.0]}, "`image_std` must be a number .* channels, above 0"),
         (
             {"image_processor_type": "LevitImageProcessor"},
-            "`image_processor_type` must be a processor of ViT or DeiT. Received: 'LevitIma",
+            "`image_processor_type` must be a processor of ViT, DeiT or BiT. Received: 'LevitIma",
         ),
         (
             {"image_processor_type": None, "feature_extractor_type": "CLIPFeatureExtractor"},
-            "`feature_extractor_type` must be a processor of ViT or DeiT. Received: 'CLIP",
+            "`feature_extractor_type` must be a processor of ViT, DeiT or BiT. Received: 'CLIP",
         ),
-        ({"image_processor_type": 7}, "`image_processor_type` must be a processor of ViT or DeiT"),
+        (
+            {"image_processor_type": 7},
+            "`image_processor_type` must be a processor of ViT, DeiT or BiT",
+        ),
     ],
 )
 def test_preparations_that_cannot_be_expressed_are_named(changes, message, tmp_path):

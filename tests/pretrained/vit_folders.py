@@ -134,7 +134,7 @@ def forward(weights, settings, images, mean=0.5, deviation=0.5):
     for number in range(settings["num_hidden_layers"]):
         name = f"encoder.layer.{number}"
         normed = layer_norm(weights, f"{name}.layernorm_before", x, epsilon)
-        x = x + _attention(weights, f"{name}.attention", normed, settings["num_attention_heads"])
+        x = x + attention(weights, f"{name}.attention", normed, settings["num_attention_heads"])
         normed = layer_norm(weights, f"{name}.layernorm_after", x, epsilon)
         inner = linear(weights, f"{name}.intermediate.dense", normed)
         inner = ACTIVATIONS[settings["hidden_act"]](inner)
@@ -146,7 +146,7 @@ def forward(weights, settings, images, mean=0.5, deviation=0.5):
     return x, linear(weights, "classifier", x[:, 0]) if "classifier.weight" in weights else None
 
 
-def _attention(weights, name, x, heads):
+def attention(weights, name, x, heads):
     parts = []
     for projection in ("query", "key", "value"):
         layer = f"{name}.attention.{projection}"

@@ -17,7 +17,11 @@ from marks import slow, slow_except
 from small_runs import At, assert_same_end, finished_runs, run_quietly
 
 from keras_transformer.cli.main import cli
-from keras_transformer.pipelines import ImageClassificationPipeline, SeriesSimulator
+from keras_transformer.pipelines import (
+    ImageClassificationPipeline,
+    ImageEmbeddingPipeline,
+    SeriesSimulator,
+)
 from keras_transformer.tasks import TASKS, open_run
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
@@ -25,6 +29,12 @@ from keras_transformer.training.evaluate import evaluate_files, evaluate_split
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.training_run import train
+
+PIPELINES = {
+    "image_classification": ImageClassificationPipeline,
+    "image_embedding": ImageEmbeddingPipeline,
+    "time_series": SeriesSimulator,
+}
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +57,7 @@ def command(*arguments, data=b""):
 def test_a_run_is_self_contained(finished, kind):
     folder, figures = finished(kind)
     run, pipeline = Run(folder), open_run(folder)
-    assert type(pipeline) is {"image_classification": ImageClassificationPipeline}.get(
-        kind, SeriesSimulator
-    )
+    assert type(pipeline) is PIPELINES[kind]
     assert not run.vocabulary()
     assert run.read_metrics() == figures
     assert figures["parameters"] == pipeline.model.count_params()
@@ -85,7 +93,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(finished, corpus, tmp_path
 
 
 @pytest.mark.parametrize("kind", slow_except(KINDS, "time_series"))
-def test_an_evaluation_equals_the_validation(finished, kind):
+def test_an_evaluation_equals_the_validation(finished, corpus, kind):
     folder, figures = finished(kind)
     results = evaluate_split(folder, "validation")
     measured = figures["validation"]
@@ -97,6 +105,14 @@ def test_an_evaluation_equals_the_validation(finished, kind):
         assert twice["steps"] == 18 and twice["kge"] == pytest.approx(results["kge"], abs=1e-4)
         test = json.loads(command("evaluate", folder))
         assert Run(folder).read_metrics()["kge"] == test["kge"] != results["kge"]
+    elif kind == "image_embedding":
+        paths = sorted(corpus.glob("validation/*/*.png"))
+        vectors = ImageEmbeddingPipeline.from_run(folder).embed(paths)
+        cosines = vectors @ vectors.T - 9 * np.eye(len(paths))  # of other images
+        labels = np.array([path.parent.name for path in paths])
+        expected = 100 * np.mean(labels[cosines.argmax(1)] == labels)
+        assert results["recall_at_1"] == pytest.approx(expected)
+        assert results["images"] == len(paths) == 7
     else:
         assert results["accuracy"] == pytest.approx(100 * measured["accuracy"], abs=1e-4)
         assert results["images"] == 7

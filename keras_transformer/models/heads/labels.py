@@ -14,9 +14,7 @@ class PooledLogits(LinearHead):
     """Pooling over the encoder's output and a linear map of the result to logits."""
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        # The class token comes first.
-        kind = "first" if config.head.pooling == "class" else config.head.pooling
-        layers = {"pooling": Pooling(kind, dtype=policy, name="pooling")}
+        layers = {"pooling": self.make_pooling(config, policy)}
         if config.head.pooler:
             width, activation = (
                 config.encoder.d_model,
@@ -24,6 +22,10 @@ class PooledLogits(LinearHead):
             )
             layers["pooler"] = keras.layers.Dense(width, activation, dtype=policy, name="pooler")
         return {**layers, **super().make_layers(config, policy, kernels)}
+
+    def make_pooling(self, config, policy) -> keras.Layer:
+        """Returns the layer that pools the encoder's output `[B, S, D]`."""
+        return Pooling(config.head.pooling, dtype=policy, name="pooling")
 
     def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
         pooling = self.layers["pooling"]

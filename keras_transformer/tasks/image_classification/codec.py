@@ -1,4 +1,4 @@
-"""The codec of image classification."""
+"""Codecs of models that read images, and that of image classification."""
 
 import base64
 import os
@@ -13,6 +13,7 @@ from keras_transformer.tasks.image_classification.files import (
     encode_png,
     read_bytes,
 )
+from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.labels import Classification, LabelCodec
 from keras_transformer.tensors import Tensor
@@ -25,12 +26,11 @@ PNG = b"\x89PNG"  # begins such files
 PREPARED = "Each row: the pixels of a prepared image, row by row, from 0 to 255. {}"
 
 
-class ImageCodec(LabelCodec):
+class PixelCodec(Codec):
     """The codec of a model that reads `pixels`, `[B, height, width, channels]`.
 
     Args:
         size: The `ImageSize` that images must have.
-        labels: Names of the classes.
     """
 
     example, suffixes = "image", SUFFIXES
@@ -38,8 +38,8 @@ class ImageCodec(LabelCodec):
     rule = RULE
     request_specs = {"images": tf.TensorSpec([None], tf.string, name="images")}
 
-    def __init__(self, size, labels):
-        self.image_size, self.labels = size, tuple(labels)
+    def __init__(self, size):
+        self.image_size = size
         if size.interpolation or size.center_crop:
             self.rule = PREPARED.format(size.steps)
 
@@ -91,6 +91,58 @@ class ImageCodec(LabelCodec):
             pixels = tf.map_fn(size.decode, images, fn_output_signature=spec)
         return {"pixels": tf.cast(pixels, tf.float32)}, {}
 
+    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
+        size = self.image_size
+        shape = [rows, size.height, size.width, size.channels]
+        return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
+
+    def metadata(self) -> dict[str, Any]:  # noqa: D102
+        return {"image": self.image_size.metadata(), "pixels": self.rule}
+
+    @classmethod
+    def from_metadata(cls, metadata, tokenizers) -> "PixelCodec":  # noqa: D102
+        return cls(ImageSize.from_metadata(metadata["image"]))
+
+    def guide_of(self, example, purpose, axes, notes) -> Guide:
+        """Returns a `Guide` with the notes on images and pixels.
+
+        Args:
+            example: Image for the request.
+            purpose: What the model does.
+            axes: Dictionary from each output to its axes.
+            notes: List of notes on the outputs.
+        """
+        size = self.image_size
+        encoded = encoded_image(example)
+        file = "image.png" if encoded.startswith(PNG) else "image.jpg"
+        return Guide(
+            purpose=purpose,
+            request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
+            axes={"pixels": "B, height, width, channels", **axes},
+            notes=[
+                "B: number of images in the request. `images` are the bytes of PNG or JPEG files, "
+                f"in JSON as Base64; `pixels` are numbers from 0 to 255, {size.height} x "
+                f"{size.width} x {size.channels} of an image.",
+                *notes,
+                size.steps,
+            ],
+            arguments={"images": f'tf.stack([tf.io.read_file("{file}")])'},
+            files={file: encoded},
+        )
+
+
+class ImageCodec(PixelCodec, LabelCodec):
+    """The codec of a model that classifies images.
+
+    Args:
+        size: See `PixelCodec`.
+        labels: Names of the classes.
+    """
+
+    def __init__(self, size, labels):
+        super().__init__(size)
+        self.labels = tuple(labels)
+
     def answers(self, outputs, rest) -> dict[str, Any]:  # noqa: D102
         return self.named(outputs)
 
@@ -103,40 +155,23 @@ class ImageCodec(LabelCodec):
             for label, probability, row in zip(*columns, strict=True)
         ]
 
-    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
-        size = self.image_size
-        shape = [rows, size.height, size.width, size.channels]
-        return {"pixels": tf.TensorSpec(shape, tf.float32, name="pixels")}
-
     def metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            "labels": list(self.labels),
-            "image": self.image_size.metadata(),
-            "pixels": self.rule,
-        }
+        return {"labels": list(self.labels), **super().metadata()}
 
     @classmethod
     def from_metadata(cls, metadata, tokenizers) -> "ImageCodec":  # noqa: D102
         return cls(ImageSize.from_metadata(metadata["image"]), metadata["labels"])
 
     def guide(self, example) -> Guide:  # noqa: D102
-        size, labels = self.image_size, ", ".join(f"`{label}`" for label in self.labels)
-        encoded = encoded_image(example)
-        file = "image.png" if encoded.startswith(PNG) else "image.jpg"
-        return Guide(
+        labels = ", ".join(f"`{label}`" for label in self.labels)
+        return self.guide_of(
+            example,
             purpose=f"Classifies images as one of the labels {labels}",
-            request={"images": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
-            axes={"pixels": "B, height, width, channels", "probabilities": "B, C"},
+            axes={"probabilities": "B, C"},
             notes=[
-                "B: number of images in the request. `images` are the bytes of PNG or JPEG files, "
-                f"in JSON as Base64; `pixels` are numbers from 0 to 255, {size.height} x "
-                f"{size.width} x {size.channels} of an image.",
                 f"C: the {len(self.labels)} labels, in the order above. `label` is the most "
-                "probable of them.",
-                size.steps,
+                "probable of them."
             ],
-            arguments={"images": f'tf.stack([tf.io.read_file("{file}")])'},
-            files={file: encoded},
         )
 
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import Count, check_choice, is_integer
 from keras_transformer.config.label_heads import LabelsHead
-from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part, PartConfig
-from keras_transformer.config.stack import ENCODER, StackConfig
-from keras_transformer.positions import Binary
+from keras_transformer.config.stack import ENCODER
+from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
 
 LARGEST_EDGE = 65_535  # of a JPEG file
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -70,8 +69,9 @@ class PatchInput(PartConfig):
     )
     class_tokens: Count = option(
         1,
-        """Number of learned tokens before the patches, for `pooling="class"`. 2: a class token and
-        another one, the distillation token of DeiT.""",
+        """Number of learned tokens before the patches, for `pooling="class"` and `"class_mean"`. 2:
+        a class token and another one, the distillation token of DeiT. 5: a class token and four
+        registers, in which DINOv2 keeps what belongs to no patch (Darcet et al., 2024).""",
     )
 
     def __post_init__(self) -> None:
@@ -83,8 +83,8 @@ class PatchInput(PartConfig):
     def check_with(self, config: Any) -> None:  # noqa: D102
         if self.class_tokens > 1 and not config.head.has_class_token:
             raise ValueError(
-                '`class_tokens` has no effect without `pooling="class"`. Received: '
-                f"class_tokens={self.class_tokens}, pooling={config.head.pooling!r}."
+                '`class_tokens` has no effect without `pooling="class"` or `"class_mean"`. '
+                f"Received: class_tokens={self.class_tokens}, pooling={config.head.pooling!r}."
             )
 
     def _check_steps(self):
@@ -137,11 +137,12 @@ class ImageLabelsHead(LabelsHead):
         **options: See `help(ImageLabelsHead)`.
     """
 
-    pooling: Literal["class", "mean", "max", "attention"] = option(  # ty: ignore[incompatible-attribute-override]
+    pooling: Literal["class", "mean", "max", "attention", "class_mean"] = option(  # ty: ignore[incompatible-attribute-override]
         "class",
         """Pooling of the encoder's output: `"class"`, the output for a learned class token
-        before the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with
-        learned weights.""",
+        before the patches; `"mean"` or `"max"` over the patches; `"attention"`, a mean with
+        learned weights; or `"class_mean"`, both the output for the class token and the mean over
+        the patches, as in DINOv2 (Oquab et al., 2024).""",
     )
     classifiers: Count = option(
         1,
@@ -151,7 +152,8 @@ class ImageLabelsHead(LabelsHead):
     )
 
     def check_with(self, config: Any) -> None:  # noqa: D102
-        if self.classifiers > max(1, config.leading_tokens):
+        most = config.leading_tokens if self.pooling == "class" else 1
+        if self.classifiers > most:
             raise ValueError(
                 "`classifiers` must be at most `class_tokens`, because each one reads the output "
                 f'for a token, and 1 without `pooling="class"`. Received: '
@@ -162,10 +164,10 @@ class ImageLabelsHead(LabelsHead):
     @property
     def has_class_token(self) -> bool:
         """`True` if a learned class token precedes the patches."""
-        return self.pooling == "class"
+        return self.pooling in ("class", "class_mean")
 
 
-class ImageClassifierConfig(ModelConfig):
+class ImageClassifierConfig(PatchModelConfig):
     """Configuration of an `ImageClassifier`.
 
     Args:
@@ -186,32 +188,3 @@ class ImageClassifierConfig(ModelConfig):
         "encoder": ENCODER,
         "head": Part(ImageLabelsHead()),
     }
-    follow = frozenset({"max_length"})
-
-    @property
-    def leading_tokens(self) -> int:
-        """Number of learned tokens before the patches."""
-        return self.input.class_tokens if self.head.has_class_token else 0
-
-    def with_data(self, **data: Any) -> "ImageClassifierConfig":  # noqa: D102
-        # `max_length` follows from the size of these images instead of the default one.
-        return super().with_data(**{"max_length": StackConfig().max_length, **data})
-
-    def complete(self) -> None:  # noqa: D102
-        rows, columns = self.input.grid
-        length = max(1, rows * columns + self.leading_tokens)
-        if self.encoder.max_length not in (StackConfig().max_length, length):
-            raise ValueError(
-                f"`max_length` follows from the number of patches, here {length}. "
-                f"Received: max_length={self.encoder.max_length}."
-            )
-        encoder = dataclasses.replace(self.encoder, max_length=length)
-        object.__setattr__(self, "encoder", encoder)
-
-    def check(self) -> None:  # noqa: D102
-        super().check()
-        if isinstance(self.encoder.position, Binary):
-            raise ValueError(
-                "`position` must not be binary for patches, which have a row and a column. "
-                f"Received: position={self.encoder.position}."
-            )

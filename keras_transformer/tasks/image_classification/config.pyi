@@ -7,7 +7,6 @@ from typing_extensions import TypedDict
 
 from keras_transformer.checks import Count
 from keras_transformer.config.label_heads import LabelsHead
-from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.feed_forwards.network import Network
@@ -17,6 +16,7 @@ from keras_transformer.norms.norm import Norm
 from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
+from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
 
 LARGEST_EDGE: int
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -44,7 +44,7 @@ class PatchInput(PartConfig):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageLabelsHead(LabelsHead):
-    pooling: Literal["class", "mean", "max", "attention"] = ...
+    pooling: Literal["class", "mean", "max", "attention", "class_mean"] = ...
     classifiers: Count = ...
     def check_with(self, config: Any) -> None: ...
     @property
@@ -88,7 +88,7 @@ class ImageClassifierOptions(TypedDict, total=False, closed=True):
     transform: bool
     transform_activation: str
     labels: tuple | list
-    pooling: Literal["class", "mean", "max", "attention"]
+    pooling: Literal["class", "mean", "max", "attention", "class_mean"]
     pooler: bool
     pooler_activation: str
     classifiers: int
@@ -96,7 +96,7 @@ class ImageClassifierOptions(TypedDict, total=False, closed=True):
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: ImageLabelsHead | dict[str, Any] | None
 
-class ImageClassifierConfig(ModelConfig):
+class ImageClassifierConfig(PatchModelConfig):
     def __init__(
         self,
         *,
@@ -137,7 +137,7 @@ class ImageClassifierConfig(ModelConfig):
         transform: bool = False,
         transform_activation: str = "gelu",
         labels: tuple | list = ("0", "1"),
-        pooling: Literal["class", "mean", "max", "attention"] = "class",
+        pooling: Literal["class", "mean", "max", "attention", "class_mean"] = "class",
         pooler: bool = False,
         pooler_activation: str = "tanh",
         classifiers: int = 1,
@@ -145,10 +145,5 @@ class ImageClassifierConfig(ModelConfig):
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: ImageLabelsHead | dict[str, Any] | None = None,
     ) -> None: ...
-    @property
-    def leading_tokens(self) -> int: ...
-    def with_data(self, **data: Any) -> ImageClassifierConfig: ...
-    def complete(self) -> None: ...
-    def check(self) -> None: ...
     @classmethod
     def preset(cls, name: str, **changes: Unpack[ImageClassifierOptions]) -> Self: ...

@@ -6,10 +6,15 @@ import keras
 
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.labels import LabelLogits
+from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.positions import Sinusoidal, SinusoidalGrid
 from keras_transformer.tasks.image_classification.config import ImageClassifierConfig
-from keras_transformer.tasks.image_classification.layers import PatchEmbedding, check_images
+from keras_transformer.tasks.image_classification.layers import (
+    ClassAndMean,
+    PatchEmbedding,
+    check_images,
+)
 from keras_transformer.tensors import Tensor
 
 
@@ -52,8 +57,19 @@ def _position(stack):
     return position
 
 
+def make_image_pooling(config, policy) -> keras.Layer:
+    """Returns the layer for the `pooling` of a head, in which class tokens precede the patches."""
+    kind = config.head.pooling
+    if kind == "class_mean":
+        return ClassAndMean(config.leading_tokens, dtype=policy, name="pooling")
+    return Pooling("first" if kind == "class" else kind, dtype=policy, name="pooling")
+
+
 class ImageLabelLogits(LabelLogits):
     """`LabelLogits` of an image, or the mean logits of several classifiers of class tokens."""
+
+    def make_pooling(self, config, policy) -> keras.Layer:  # noqa: D102
+        return make_image_pooling(config, policy)
 
     def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
         layers = super().make_layers(config, policy, kernels)

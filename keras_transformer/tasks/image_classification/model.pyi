@@ -2,6 +2,8 @@
 
 from typing import Any, Unpack
 
+import keras
+
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.labels import LabelLogits
@@ -18,7 +20,10 @@ class EmbeddedPatches(ModelInput):
     def check(self, inputs, model) -> None: ...
     def __call__(self, inputs, training=None) -> Tensor: ...
 
+def make_image_pooling(config, policy) -> keras.Layer: ...
+
 class ImageLabelLogits(LabelLogits):
+    def make_pooling(self, config, policy) -> keras.Layer: ...
     def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
     def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor: ...
 

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_transformer.fields import Images, Labels
+from keras_transformer.fields import Field, Images, Labels
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.tasks.task import Training
@@ -23,9 +23,11 @@ class ImageClassificationTraining(Training):
 
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        config = self.config
-        size = config.input.image_height, config.input.image_width, config.input.channels
-        return {"image": Images(*size), "label": Labels(config.head.labels)}
+        return {"image": Images(*self.config.input.shape), "label": self.label_field()}
+
+    def label_field(self) -> Field:
+        """Returns the `Field` of the labels."""
+        return Labels(self.config.head.labels)
 
     def variation(
         self, settings

@@ -1,0 +1,1 @@
+"""Vectors of images: the task, its model and its pipeline."""

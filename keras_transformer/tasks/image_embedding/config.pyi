@@ -1,0 +1,116 @@
+# Written by `make stubs`. Options are declared in the configurations, each once.
+
+import dataclasses
+from typing import Any, Literal, Self, Unpack
+
+from typing_extensions import TypedDict
+
+from keras_transformer.config.stack import StackConfig
+from keras_transformer.feed_forwards.network import Network
+from keras_transformer.mixers.mixer import Mixer
+from keras_transformer.mixers.window import AttentionWindow
+from keras_transformer.norms.norm import Norm
+from keras_transformer.norms.place import NormPlace
+from keras_transformer.positions.position import Position
+from keras_transformer.scores.score import AttentionScore
+from keras_transformer.tasks.embedding.config import VectorHead
+from keras_transformer.tasks.image_classification.config import PatchInput
+from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageVectorHead(VectorHead):
+    pooling: Literal["class", "mean", "max", "attention"] = ...
+    @property
+    def has_class_token(self) -> bool: ...
+
+class ImageEmbedderOptions(TypedDict, total=False, closed=True):
+    image_height: int
+    image_width: int
+    channels: int
+    resize: bool
+    interpolation: str | None
+    resize_to: tuple | list
+    center_crop: bool
+    patch_size: int
+    class_tokens: int
+    num_layers: int
+    d_model: int | None
+    max_length: int
+    final_norm: bool | None
+    embedding_norm: bool
+    position: Position | str | dict[str, Any]
+    attention_position: Position | str | dict[str, Any]
+    mixer: Mixer | str | dict[str, Any]
+    d_ff: int
+    dropout: float
+    activation_dropout: float
+    activation: str
+    feed_forward: Network | str | dict[str, Any]
+    norm: NormPlace | str | dict[str, Any]
+    normalization: Norm | str | dict[str, Any]
+    layer_scale: float | None
+    num_heads: int
+    num_key_value_heads: int | None
+    d_k: int | None
+    d_v: int | None
+    attention_dropout: float
+    attention_bias: bool | list[str]
+    query_key_norm: Norm | str | dict[str, Any] | None
+    score: AttentionScore | str | dict[str, Any]
+    window: AttentionWindow | str | dict[str, Any] | int | None
+    pooling: Literal["class", "mean", "max", "attention"]
+    dimensions: int | None
+    normalize: bool
+    similarity_scale: float | None
+    input: PatchInput | dict[str, Any] | None
+    encoder: StackConfig | dict[str, Any] | Mixer | str | None
+    head: ImageVectorHead | dict[str, Any] | None
+
+class ImageEmbedderConfig(PatchModelConfig):
+    def __init__(
+        self,
+        *,
+        image_height: int = 224,
+        image_width: int = 224,
+        channels: int = 3,
+        resize: bool = False,
+        interpolation: str | None = None,
+        resize_to: tuple | list = (),
+        center_crop: bool = False,
+        patch_size: int = 16,
+        class_tokens: int = 1,
+        num_layers: int = 6,
+        d_model: int | None = 512,
+        max_length: int = 512,
+        final_norm: bool | None = None,
+        embedding_norm: bool = False,
+        position: Position | str | dict[str, Any] = "sinusoidal",
+        attention_position: Position | str | dict[str, Any] = "none",
+        mixer: Mixer | str | dict[str, Any] = "self_attention",
+        d_ff: int = 2048,
+        dropout: float = 0.1,
+        activation_dropout: float = 0.0,
+        activation: str = "relu",
+        feed_forward: Network | str | dict[str, Any] = "plain",
+        norm: NormPlace | str | dict[str, Any] = "post",
+        normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
+        num_heads: int = 8,
+        num_key_value_heads: int | None = None,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        attention_dropout: float = 0.0,
+        attention_bias: bool | list[str] = False,
+        query_key_norm: Norm | str | dict[str, Any] | None = None,
+        score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
+        window: AttentionWindow | str | dict[str, Any] | int | None = None,
+        pooling: Literal["class", "mean", "max", "attention"] = "class",
+        dimensions: int | None = None,
+        normalize: bool = True,
+        similarity_scale: float | None = None,
+        input: PatchInput | dict[str, Any] | None = None,
+        encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
+        head: ImageVectorHead | dict[str, Any] | None = None,
+    ) -> None: ...
+    @classmethod
+    def preset(cls, name: str, **changes: Unpack[ImageEmbedderOptions]) -> Self: ...
