@@ -7,6 +7,7 @@ import onnx_file
 import safetensors.numpy
 
 HEADS = 6  # of the small model
+SIDE = 224  # pixels of the images for vectors
 # The nodes that read the positions of the class token and of the patches.
 POSITIONS = ("/backbone/embeddings/Concat_6", "/backbone/embeddings/Reshape_1")
 STATISTICS = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
@@ -53,6 +54,28 @@ def tensors_of(stored):
                 parts[name] = (values.T * factors).T  # a row of the matrix for each output
             found |= {f"{place}.{name}.{kind}": values for name, values in parts.items()}
     return {f"vit.{name}": np.ascontiguousarray(v, np.float32) for name, v in found.items()}
+
+
+def write_vectors(folder, stored):
+    """Writes `Dinov2Model`, whose images are resized and cropped to 224 x 224 pixels."""
+    settings = settings_of(stored, ["-"])
+    for name in ("intermediate_size", "id2label"):
+        del settings[name]
+    settings |= {"model_type": "dinov2", "architectures": ["Dinov2Model"], "mlp_ratio": 4}
+    tensors = {name: values for name, values in stored.items() if name != "positions"}
+    tensors["embeddings.position_embeddings"] = stored["positions"]
+    tensors = {name: np.ascontiguousarray(v, np.float32) for name, v in tensors.items()}
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    images = {
+        "image_processor_type": "BitImageProcessor",
+        "size": {"shortest_edge": 256},
+        "crop_size": {"height": SIDE, "width": SIDE},
+        "resample": 3,
+        "rescale_factor": 1 / 255,
+        **STATISTICS,
+    }
+    (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "preprocessor_config.json").write_text(json.dumps(images))
 
 
 def layers(stored):

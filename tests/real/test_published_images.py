@@ -1,12 +1,16 @@
 """Labels of photographs by DINOv2, in every form, against NumPy in float64."""
 
 import dinov2_file
+import dinov2_folders
 import numpy as np
 import pytest
+import safetensors.numpy
 import vit_folders
 from forms import Forms, command
 from packages import DINOV2
 
+from keras_transformer import from_pretrained
+from keras_transformer.pipelines import NearestNeighbors
 from keras_transformer.tasks.image_classification.files import encode_png
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -25,20 +29,29 @@ def part(photos, photo, top, left):
     return pixels.repeat(2, axis=0).repeat(2, axis=1)
 
 
+LABELS = [f"part {number}" for number in range(len(CORNERS))]
+
+
+def views(photos):
+    """Two views of each part: first one of all parts, then the other one."""
+    return [
+        part(photos, photo, top + down, left) for down in (0, SHIFT) for photo, top, left in CORNERS
+    ]
+
+
+def stored_weights():
+    (path,) = DINOV2.folder().glob("*.onnx")
+    return dinov2_file.read(path)
+
+
 class Oracle:
     """The encoder in NumPy, and a classifier that names the part which an image resembles most."""
 
     def __init__(self, photos):
-        (path,) = DINOV2.folder().glob("*.onnx")
-        stored = dinov2_file.read(path)
-        self.labels = [f"part {number}" for number in range(len(CORNERS))]
+        stored, self.labels = stored_weights(), LABELS
         self.settings = dinov2_file.settings_of(stored, self.labels)
         self.tensors = dinov2_file.tensors_of(stored)
-        self.images = [
-            part(photos, photo, top + down, left)
-            for down in (0, SHIFT)
-            for photo, top, left in CORNERS
-        ]
+        self.images = views(photos)
         states = self.states(np.array(self.images))
         centre = states[: len(CORNERS)].mean(0)
         matrix = states[: len(CORNERS)] - centre
@@ -57,17 +70,22 @@ class Oracle:
 
 
 @pytest.fixture(scope="module")
-def oracle():
-    datasets = pytest.importorskip("sklearn.datasets")
-    return Oracle(datasets.load_sample_images().images)
+def photos():
+    return pytest.importorskip("sklearn.datasets").load_sample_images().images
 
 
 @pytest.fixture(scope="module")
-def paths(oracle, tmp_path_factory):
+def oracle(photos):
+    return Oracle(photos)
+
+
+@pytest.fixture(scope="module")
+def paths(photos, tmp_path_factory):
     folder = tmp_path_factory.mktemp("images")
-    for number, image in enumerate(oracle.images):
+    images = views(photos)
+    for number, image in enumerate(images):
         (folder / f"{number}.png").write_bytes(encode_png(image))
-    return [folder / f"{number}.png" for number in range(len(oracle.images))]
+    return [folder / f"{number}.png" for number in range(len(images))]
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +108,22 @@ def test_labels_of_images_are_those_of_the_checkpoint(form, oracle, paths, forms
     difference = np.abs(np.array(scores, float) - expected.max(-1)).max()
     record_property("largest difference", float(difference))
     assert difference < (0.3 if form == "litert_int8" else 1e-4)
+
+
+def test_vectors_of_images_and_their_neighbors(paths, tmp_path, record_property):
+    """The published layout, with its layer scales and interpolated positions, against NumPy."""
+    weights = stored_weights()
+    dinov2_file.write_vectors(tmp_path, weights)
+    embedder = from_pretrained(tmp_path)
+    vectors = embedder.embed(paths)
+    settings = {**dinov2_file.settings_of(weights, LABELS), "model_type": "dinov2"}
+    stored = safetensors.numpy.load_file(tmp_path / "model.safetensors")
+    tensors = {name: values.astype(np.float64) for name, values in stored.items()}
+    pixels = np.array([embedder.read(path) for path in paths[:2]])
+    expected, _ = dinov2_folders.forward(tensors, settings, pixels)
+    difference = np.abs(vectors[:2] - expected[:, 0]).max()
+    record_property("largest difference", float(difference))
+    assert difference < 1e-4
+    nearest = NearestNeighbors(vectors[: len(CORNERS)], LABELS, neighbors=1)
+    found = nearest.classify(vectors[len(CORNERS) :])
+    assert [result.label for result in found] == LABELS
