@@ -58,7 +58,7 @@ from ..scores import (
 )
 from ..tasks.arithmetic.layers import ConvolutionalGRU as ConvolutionalGRU, NeuralGPU as NeuralGPU
 from ..tasks.arithmetic.tape import TapeDecoder as TapeDecoder, TapeGRU as TapeGRU
-from ..tasks.image_classification.layers import PatchEmbedding as PatchEmbedding
+from .inputs.patches import PatchEmbedding as PatchEmbedding
 from ..tasks.speech_recognition.layers import (
     FrameEmbedding as FrameEmbedding,
     FrameMask as FrameMask,

@@ -16,6 +16,7 @@ from ..tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextV
 from ..tasks.image_classification.pipeline import (
     ImageClassificationPipeline as ImageClassificationPipeline,
 )
+from ..tasks.image_embedding.neighbors import NearestNeighbors as NearestNeighbors
 from ..tasks.image_embedding.pipeline import (
     ImageEmbeddingPipeline as ImageEmbeddingPipeline,
     ImageVector as ImageVector,
@@ -27,7 +28,6 @@ from ..tasks.multi_label_classification.codec import LabelSet as LabelSet
 from ..tasks.multi_label_classification.pipeline import (
     MultiLabelClassificationPipeline as MultiLabelClassificationPipeline,
 )
-from ..tasks.neighbors import NearestNeighbors as NearestNeighbors
 from ..tasks.question_answering.codec import Answer as Answer
 from ..tasks.question_answering.pipeline import QuestionAnswerer as QuestionAnswerer
 from ..tasks.results import (

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.config.patches import PatchModelConfig
 from keras_transformer.norms import LayerNorm
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.image_steps import PREPROCESSOR, ImageSteps, size_of
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.tasks.image_classification.model import ImageClassifier
-from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
 from keras_transformer.tasks.image_embedding.model import ImageEmbedder
 
 EMBEDDINGS = "embeddings."

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.checks import is_finite, is_integer
+from keras_transformer.config.patches import LARGEST_EDGE
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.tasks.image_classification.config import LARGEST_EDGE
 
 PREPROCESSOR = "preprocessor_config.json"
 # Steps with the values that can be expressed; a setting that is missing has the first of them.

@@ -7,7 +7,7 @@ import pytest
 from support import normal, randomise, to_numpy, weights_of
 
 from keras_transformer.layers import PatchEmbedding, Sinusoidal, SinusoidalGrid
-from keras_transformer.tasks.image_classification.layers import cut_patches
+from keras_transformer.layers.inputs.patches import cut_patches
 
 SAME = {"rtol": 0, "atol": 1e-5}
 BATCH, ROWS, COLUMNS, SIZE, CHANNELS, D = 2, 3, 5, 2, 7, 12

@@ -8,7 +8,7 @@ from support import randomise, small_fields, to_numpy, weights_of
 from test_text_classifier import batch, pooled
 
 from keras_transformer.models import EmbedderConfig, TextEmbedder
-from keras_transformer.tasks.embedding.layers import Direction
+from keras_transformer.models.heads.direction import Direction
 
 SAME = {"rtol": 0, "atol": 1e-5}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import from_pretrained
-from keras_transformer.tasks.image_classification.files import encode_png
+from keras_transformer.tasks.images.files import encode_png
 
 PYTHON = os.environ.get("KERAS_TRANSFORMER_TRANSFORMERS", sys.executable)
 SCRIPT = pathlib.Path(__file__).with_name("hugging_face_images.py")

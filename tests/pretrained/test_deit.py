@@ -13,7 +13,7 @@ from keras_transformer import from_pretrained
 from keras_transformer.export import LiteRTOptions, export_litert, export_saved_model
 from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
+from keras_transformer.tasks.images.files import ImageSize, encode_png
 from keras_transformer.training.converted import write_converted
 from keras_transformer.training.settings.toml import load_settings
 from keras_transformer.training.training_run import train

@@ -15,7 +15,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_saved_model
 from keras_transformer.pipelines import ImageClassificationPipeline, Run
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.image_classification.files import encode_png
+from keras_transformer.tasks.images.files import encode_png
 from keras_transformer.training.converted import write_converted
 
 BASE = {key: SIZES[key] for key in SIZES if key not in ("model_type", "architectures")}

@@ -11,7 +11,7 @@ from packages import DINOV2
 
 from keras_transformer import from_pretrained
 from keras_transformer.pipelines import NearestNeighbors
-from keras_transformer.tasks.image_classification.files import encode_png
+from keras_transformer.tasks.images.files import encode_png
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 

@@ -81,7 +81,7 @@ FILES_OF_TASKS = {
     **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",
 }
-SHARED_TRAININGS = ("__init__", "source_to_target", "task")
+SHARED_TRAININGS = ("images", "__init__", "source_to_target", "task")
 # What knows tasks by name: families of checkpoints build their models, the command line draws their
 # plots, protocols of servers write subtitles, demos generate their data, and one table lists the
 # kinds of data.
@@ -286,11 +286,14 @@ def package_of(file):
     return file.parent if kind == "." else pathlib.Path("keras_transformer/tasks/*", kind)
 
 
+SHARED_FOLDERS = ("images", "single_pass")  # of several tasks
+
+
 def task_of(file):
     """Returns the name of the task whose folder a file lies in, or `None`."""
     top, name = file.parts[:2], file.parts[2].removesuffix(".py") if len(file.parts) > 2 else ""
     if top == ("keras_transformer", "tasks"):
-        return name if len(file.parts) > 3 and name != "single_pass" else None
+        return name if len(file.parts) > 3 and name not in SHARED_FOLDERS else None
     return name if top == ("training", "tasks") and name not in SHARED_TRAININGS else None
 
 
@@ -326,7 +329,6 @@ def test_tasks_are_known_to_nobody_but_themselves():
 # Files of one task outside of its folder: kinds of a value or of a field, in the packages of these.
 KINDS_OF_ONE_TASK = {
     "keras_transformer/fields/labels.py": "token_classification",
-    "keras_transformer/positions/grid.py": "image_classification",
 }
 
 

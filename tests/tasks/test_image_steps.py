@@ -12,12 +12,12 @@ import tensorflow as tf
 from marks import slow, slow_except
 from support import randomise
 
+from keras_transformer.config.patches import Interpolation, PatchInput
 from keras_transformer.models import ImageClassifier, ImageClassifierConfig
 from keras_transformer.pipelines import ImageClassificationPipeline
 from keras_transformer.tasks.image_classification.codec import ImageCodec
-from keras_transformer.tasks.image_classification.config import Interpolation, PatchInput
-from keras_transformer.tasks.image_classification.files import ImageSize, encode_png
-from keras_transformer.tasks.image_classification.resampling import resample
+from keras_transformer.tasks.images.files import ImageSize, encode_png
+from keras_transformer.tasks.images.resampling import resample
 
 NAMES = typing.get_args(Interpolation)
 # Sizes before and after: smaller, larger, one axis only, equal, and one pixel.

@@ -9,9 +9,9 @@ import PIL.ImageOps
 import pytest
 import tensorflow as tf
 
-from keras_transformer.tasks.image_classification import orientation as module
-from keras_transformer.tasks.image_classification.files import ImageSize
-from keras_transformer.tasks.image_classification.orientation import orientation
+from keras_transformer.tasks.images import orientation as module
+from keras_transformer.tasks.images.files import ImageSize
+from keras_transformer.tasks.images.orientation import orientation
 
 ORIENTATION, SHORT, LONG, BYTE = 0x0112, 3, 4, 1
 read = tf.function(orientation, input_signature=[tf.TensorSpec([], tf.string)])

@@ -5,14 +5,12 @@ import tensorflow as tf
 
 from keras_transformer.fields import Field, LabelNumbers
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.tasks.image_classification.training import (
-    ImageClassificationTraining,
-)
+from keras_transformer.training.tasks.images import ImageTraining
 
 FORBIDDEN = -1e9  # similarity of an image that is not compared
 
 
-class ImageEmbeddingTraining(ImageClassificationTraining):
+class ImageEmbeddingTraining(ImageTraining):
     """Training on images and their labels with a loss that compares all images of a batch.
 
     A batch is (images [B, H, W, C] float32, labels [B] int32); equal labels have equal numbers.

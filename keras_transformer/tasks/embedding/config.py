@@ -1,15 +1,14 @@
 """Configurations of a `TextEmbedder`: its head and the whole model."""
 
 import dataclasses
-from typing import Any
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import OptionalCount, OptionalNumber
 from keras_transformer.config.label_heads import POOLING, Pooling
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.parts import Part, PartConfig
+from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
 from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vectors import VectorOptions
 from keras_transformer.tasks.embedding.modules.module import VectorModule
 
 AFTER_POOLING = "after_pooling"
@@ -17,7 +16,7 @@ AFTER_POOLING = "after_pooling"
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorHead(PartConfig):
+class VectorHead(VectorOptions):
     """Configuration of a head that represents a whole text by one vector.
 
     Args:
@@ -36,20 +35,6 @@ class VectorHead(PartConfig):
         with such a `kind` and its options, such as `{ kind = "dense", units = 256, activation =
         "tanh", bias = true }`. In Python also `VectorModule`s.""",
     )
-    dimensions: OptionalCount = option(
-        None,
-        """Number of features of a vector: the first ones, which are scaled to unit length
-        afterwards (Kusupati et al., 2022). `None`: all.""",
-    )
-    normalize: bool = option(
-        True,
-        """Scales vectors to unit length, so that their dot products are cosines.""",
-    )
-    similarity_scale: OptionalNumber = option(
-        None,
-        """Factor on the similarities of texts in the loss, the inverse of a temperature. `None`: 20
-        with `normalize`, otherwise 1.""",
-    )
     symmetric: bool = option(
         False,
         """Compares, in the loss, also each second text with all first texts of its batch, as in
@@ -66,30 +51,17 @@ class VectorHead(PartConfig):
         made = tuple(VectorModule.make(module) for module in self.after_pooling)
         object.__setattr__(self, AFTER_POOLING, made)
 
-    def width(self, d_model: int) -> int:
-        """Returns the number of features of a vector, for `d_model` features of the encoder."""
-        return self.dimensions or self.width_after_pooling(d_model)
+    @property
+    def before_dimensions(self) -> str:  # noqa: D102
+        return (
+            f"the output of `{AFTER_POOLING}`" if self.after_pooling else super().before_dimensions
+        )
 
     def width_after_pooling(self, d_model: int) -> int:
         """Returns the number of features after the layers of `after_pooling`."""
         for module in self.after_pooling:
             d_model = module.width(d_model)
         return d_model
-
-    @property
-    def scale(self) -> float:
-        """Factor on the similarities of texts in the loss."""
-        default = 20.0 if self.normalize else 1.0
-        return default if self.similarity_scale is None else self.similarity_scale
-
-    def check_with(self, config: Any) -> None:  # noqa: D102
-        width = self.width_after_pooling(config.encoder.d_model)
-        if self.dimensions is not None and self.dimensions > width:
-            name = f"the output of `{AFTER_POOLING}`" if self.after_pooling else "`d_model`"
-            raise ValueError(
-                f"`dimensions` must not exceed {name}, the features of a vector. "
-                f"Received: dimensions={self.dimensions}, where there are {width}."
-            )
 
 
 class EmbedderConfig(ModelConfig):

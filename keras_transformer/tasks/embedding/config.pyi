@@ -5,12 +5,11 @@ from typing import Any, Literal, Self, Unpack
 
 from typing_extensions import TypedDict
 
-from keras_transformer.checks import OptionalCount, OptionalNumber
 from keras_transformer.config.label_heads import Pooling
 from keras_transformer.config.model import ModelConfig
-from keras_transformer.config.parts import PartConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vectors import VectorOptions
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -22,20 +21,15 @@ from keras_transformer.scores.score import AttentionScore
 AFTER_POOLING: str
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorHead(PartConfig):
+class VectorHead(VectorOptions):
     pooling: Pooling = ...
     causal: bool = ...
     after_pooling: tuple = ...
-    dimensions: OptionalCount = ...
-    normalize: bool = ...
-    similarity_scale: OptionalNumber = ...
     symmetric: bool = ...
     def __post_init__(self) -> None: ...
-    def width(self, d_model: int) -> int: ...
-    def width_after_pooling(self, d_model: int) -> int: ...
     @property
-    def scale(self) -> float: ...
-    def check_with(self, config: Any) -> None: ...
+    def before_dimensions(self) -> str: ...
+    def width_after_pooling(self, d_model: int) -> int: ...
 
 class EmbedderOptions(TypedDict, total=False, closed=True):
     vocab_size: int
@@ -70,12 +64,12 @@ class EmbedderOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
-    pooling: Literal["mean", "max", "first", "last", "attention"]
-    causal: bool
-    after_pooling: tuple | list
     dimensions: int | None
     normalize: bool
     similarity_scale: float | None
+    pooling: Literal["mean", "max", "first", "last", "attention"]
+    causal: bool
+    after_pooling: tuple | list
     symmetric: bool
     input: TokenInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
@@ -117,12 +111,12 @@ class EmbedderConfig(ModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
-        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
-        causal: bool = False,
-        after_pooling: tuple | list = (),
         dimensions: int | None = None,
         normalize: bool = True,
         similarity_scale: float | None = None,
+        pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
+        causal: bool = False,
+        after_pooling: tuple | list = (),
         symmetric: bool = False,
         input: TokenInput | dict[str, Any] | None = None,
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,

@@ -5,11 +5,11 @@ from typing import Any
 import keras
 
 from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.direction import Direction
 from keras_transformer.models.heads.head import Head, output_dtype
 from keras_transformer.models.heads.pooling import Pooling
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.tasks.embedding.config import AFTER_POOLING, EmbedderConfig
-from keras_transformer.tasks.embedding.layers import Direction
 from keras_transformer.tensors import Tensor
 
 

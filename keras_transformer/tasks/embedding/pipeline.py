@@ -11,45 +11,15 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.tasks.embedding.model import TextEmbedder
 from keras_transformer.tasks.single_pass.guide import Guide
-from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.vectors import Vector
 from keras_transformer.tasks.strings import check_sentences
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.prompts import TextPrompts
 
 
-@dataclasses.dataclass(frozen=True)
-class TextVector(Result):
-    """The vector of a text.
-
-    Args:
-        values: Array `[D]`, float32.
-        truncated: Whether the text was longer than the model's limit and was truncated.
-    """
-
-    values: np.ndarray = dataclasses.field(compare=False, repr=False)
-    truncated: bool
-
-    @property
-    def text(self) -> str:
-        """The numbers, separated by spaces, as `predict` writes them: no digit is lost."""
-        return " ".join(map(str, self.values))
-
-    @property
-    def score(self) -> float:
-        """0, the value of `score_of` for an equal direction."""
-        return 0.0
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The numbers."""
-        return self.values
-
-    def score_of(self, other: Any) -> float:
-        """Returns the cosine distance of two vectors, from 0 to 2."""
-        ours, theirs = (np.asarray(vector.values, "float64") for vector in (self, other))
-        lengths = np.linalg.norm(ours) * np.linalg.norm(theirs)
-        return float(1 - ours @ theirs / max(lengths, np.finfo("float64").tiny))
+class TextVector(Vector):
+    """The vector of a text."""
 
 
 class VectorCodec(TextCodec):

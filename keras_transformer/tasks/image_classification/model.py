@@ -5,64 +5,11 @@ from typing import Any
 import keras
 
 from keras_transformer.models.encoder import EncoderModel
+from keras_transformer.models.heads.images import make_image_pooling
 from keras_transformer.models.heads.labels import LabelLogits
-from keras_transformer.models.heads.pooling import Pooling
-from keras_transformer.models.inputs.model_input import ModelInput
-from keras_transformer.positions import Sinusoidal, SinusoidalGrid
+from keras_transformer.models.inputs.patches import EmbeddedPatches
 from keras_transformer.tasks.image_classification.config import ImageClassifierConfig
-from keras_transformer.tasks.image_classification.layers import (
-    ClassAndMean,
-    PatchEmbedding,
-    check_images,
-)
 from keras_transformer.tensors import Tensor
-
-
-class EmbeddedPatches(ModelInput):
-    """Rescales pixels `[B, height, width, channels]` and embeds their patches."""
-
-    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
-        stack = config.encoder
-        return {
-            # Maps 0 .. 255 to -1 .. 1.
-            "rescaling": keras.layers.Rescaling(1 / 127.5, -1.0, dtype=policy, name="rescaling"),
-            "embedding": PatchEmbedding(
-                config.input.patch_size,
-                stack.d_model,
-                _position(stack),
-                config.leading_tokens,
-                stack.embedding_dropout,
-                dtype=policy,
-                kernels=kernels,
-                name="embedding",
-            ),
-        }
-
-    def symbol(self) -> Tensor:  # noqa: D102
-        return keras.Input(self.config.input.shape, dtype="float32", name="images")
-
-    def check(self, inputs, model) -> None:  # noqa: D102
-        check_images(inputs, "images", model, self.config.input.shape)
-
-    def __call__(self, inputs, training=None) -> Tensor:  # noqa: D102
-        pixels = self.layers["rescaling"](inputs)
-        return self.layers["embedding"](pixels, training=training)  # [B, leading_tokens + P, D]
-
-
-def _position(stack):
-    """Returns the `Position` of the embedding; positions in attention belong to the blocks."""
-    position = stack.embedded_position
-    if isinstance(position, Sinusoidal):
-        return SinusoidalGrid(**position.get_config())
-    return position
-
-
-def make_image_pooling(config, policy) -> keras.Layer:
-    """Returns the layer for the `pooling` of a head, in which class tokens precede the patches."""
-    kind = config.head.pooling
-    if kind == "class_mean":
-        return ClassAndMean(config.leading_tokens, dtype=policy, name="pooling")
-    return Pooling("first" if kind == "class" else kind, dtype=policy, name="pooling")
 
 
 class ImageLabelLogits(LabelLogits):

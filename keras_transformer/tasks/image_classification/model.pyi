@@ -7,20 +7,11 @@ import keras
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.models.encoder import EncoderModel
 from keras_transformer.models.heads.labels import LabelLogits
-from keras_transformer.models.inputs.model_input import ModelInput
 from keras_transformer.tasks.image_classification.config import (
     ImageClassifierConfig,
     ImageClassifierOptions,
 )
 from keras_transformer.tensors import Tensor
-
-class EmbeddedPatches(ModelInput):
-    def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
-    def symbol(self) -> Tensor: ...
-    def check(self, inputs, model) -> None: ...
-    def __call__(self, inputs, training=None) -> Tensor: ...
-
-def make_image_pooling(config, policy) -> keras.Layer: ...
 
 class ImageLabelLogits(LabelLogits):
     def make_pooling(self, config, policy) -> keras.Layer: ...

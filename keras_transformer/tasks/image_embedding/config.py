@@ -5,22 +5,21 @@ from typing import Literal
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.config.parts import Part
+from keras_transformer.config.patches import PatchInput, PatchModelConfig
 from keras_transformer.config.stack import ENCODER
-from keras_transformer.tasks.embedding.config import VectorHead
-from keras_transformer.tasks.image_classification.config import PatchInput
-from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
+from keras_transformer.config.vectors import VectorOptions
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageVectorHead(VectorHead):
+class ImageVectorHead(VectorOptions):
     """Configuration of a head that represents an image by one vector.
 
     Args:
         **options: See `help(ImageVectorHead)`.
     """
 
-    pooling: Literal["class", "mean", "max", "attention"] = option(  # ty: ignore[incompatible-attribute-override]
+    pooling: Literal["class", "mean", "max", "attention"] = option(
         "class",
         """Pooling of the encoder's output: `"class"`, the output for a learned class token before
         the patches; `"mean"` or `"max"` over the patches; or `"attention"`, a mean with learned
@@ -51,5 +50,5 @@ class ImageEmbedderConfig(PatchModelConfig):
     description = {
         "input": Part(PatchInput()),
         "encoder": ENCODER,
-        "head": Part(ImageVectorHead(), leave_out=("symmetric",)),
+        "head": Part(ImageVectorHead()),
     }

@@ -5,7 +5,9 @@ from typing import Any, Literal, Self, Unpack
 
 from typing_extensions import TypedDict
 
+from keras_transformer.config.patches import PatchInput, PatchModelConfig
 from keras_transformer.config.stack import StackConfig
+from keras_transformer.config.vectors import VectorOptions
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -13,12 +15,9 @@ from keras_transformer.norms.norm import Norm
 from keras_transformer.norms.place import NormPlace
 from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
-from keras_transformer.tasks.embedding.config import VectorHead
-from keras_transformer.tasks.image_classification.config import PatchInput
-from keras_transformer.tasks.image_classification.patch_model import PatchModelConfig
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ImageVectorHead(VectorHead):
+class ImageVectorHead(VectorOptions):
     pooling: Literal["class", "mean", "max", "attention"] = ...
     @property
     def has_class_token(self) -> bool: ...
@@ -58,10 +57,10 @@ class ImageEmbedderOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
-    pooling: Literal["class", "mean", "max", "attention"]
     dimensions: int | None
     normalize: bool
     similarity_scale: float | None
+    pooling: Literal["class", "mean", "max", "attention"]
     input: PatchInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: ImageVectorHead | dict[str, Any] | None
@@ -104,10 +103,10 @@ class ImageEmbedderConfig(PatchModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
-        pooling: Literal["class", "mean", "max", "attention"] = "class",
         dimensions: int | None = None,
         normalize: bool = True,
         similarity_scale: float | None = None,
+        pooling: Literal["class", "mean", "max", "attention"] = "class",
         input: PatchInput | dict[str, Any] | None = None,
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: ImageVectorHead | dict[str, Any] | None = None,

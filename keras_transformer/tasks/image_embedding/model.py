@@ -1,18 +1,34 @@
-"""Vectors of images: patches, an encoder, pooling and a vector of unit length."""
+"""Vectors of images: patches, an encoder, pooling and a vector."""
+
+from typing import Any
 
 import keras
 
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.tasks.embedding.model import PooledVector
-from keras_transformer.tasks.image_classification.model import EmbeddedPatches, make_image_pooling
+from keras_transformer.models.heads.direction import Direction
+from keras_transformer.models.heads.head import Head, output_dtype
+from keras_transformer.models.heads.images import make_image_pooling
+from keras_transformer.models.inputs.patches import EmbeddedPatches
 from keras_transformer.tasks.image_embedding.config import ImageEmbedderConfig
+from keras_transformer.tensors import Tensor
 
 
-class ImageVector(PooledVector):
+class PooledImage(Head):
     """Pooling over the encoder's output for an image, in float32 from there on."""
 
-    def make_pooling(self, config, policy) -> keras.Layer:  # noqa: D102
-        return make_image_pooling(config, policy)
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]:  # noqa: D102
+        head, dtype = config.head, output_dtype(policy)
+        return {
+            "pooling": make_image_pooling(config, policy),
+            "vector": Direction(head.dimensions, head.normalize, dtype=dtype, name="vector"),
+        }
+
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
+        return self.layers["vector"](self.layers["pooling"](hidden))  # [B, N]
+
+    @property
+    def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
+        return tuple(self.layers.values())
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -45,5 +61,5 @@ class ImageEmbedder(EncoderModel):
     """
 
     config_class = ImageEmbedderConfig
-    input_class, head_class = EmbeddedPatches, ImageVector
+    input_class, head_class = EmbeddedPatches, PooledImage
     default_name = "image_embedder"

@@ -6,11 +6,15 @@ import keras
 
 from keras_transformer.layers.kernels import Kernels
 from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.tasks.embedding.model import PooledVector
+from keras_transformer.models.heads.head import Head
 from keras_transformer.tasks.image_embedding.config import ImageEmbedderConfig, ImageEmbedderOptions
+from keras_transformer.tensors import Tensor
 
-class ImageVector(PooledVector):
-    def make_pooling(self, config, policy) -> keras.Layer: ...
+class PooledImage(Head):
+    def make_layers(self, config, policy, kernels) -> dict[str, Any]: ...
+    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor: ...
+    @property
+    def drawn(self) -> tuple[keras.Layer, ...]: ...
 
 class ImageEmbedder(EncoderModel):
     def __init__(

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.tasks.embedding.pipeline import TextVector
-from keras_transformer.tasks.image_classification.codec import PixelCodec
-from keras_transformer.tasks.image_classification.pipeline import ImagePass
 from keras_transformer.tasks.image_embedding.model import ImageEmbedder
+from keras_transformer.tasks.images.codec import PixelCodec
+from keras_transformer.tasks.images.pipeline import ImagePass
 from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.single_pass.vectors import Vector
 from keras_transformer.tensors import Tensor
 
 
-class ImageVector(TextVector):
-    """The vector of an image; see `TextVector`. `truncated` is always `False`."""
+class ImageVector(Vector):
+    """The vector of an image; see `Vector`. `truncated` is always `False`."""
 
 
 class ImageVectorCodec(PixelCodec):

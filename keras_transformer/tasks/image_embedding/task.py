@@ -82,7 +82,7 @@ class ImageEmbeddingTask(Task):
 
 def _agreement(vectors, labels, **options):
     """Returns the share of vectors with the label that the others give them, from 0 to 100."""
-    from keras_transformer.tasks.neighbors import NearestNeighbors
+    from keras_transformer.tasks.image_embedding.neighbors import NearestNeighbors
 
     results = NearestNeighbors(vectors, labels, **options).classify_examples()
     correct = sum(r.label == label for r, label in zip(results, labels, strict=True))

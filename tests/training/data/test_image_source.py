@@ -11,13 +11,13 @@ import pytest
 import tensorflow as tf
 
 from keras_transformer.installation import install_hint
-from keras_transformer.tasks.image_classification.files import ImageSize
 from keras_transformer.tasks.image_classification.task import ImageClassificationTask
+from keras_transformer.tasks.images.files import ImageSize
 from keras_transformer.training.evaluate import read_columns
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import SettingsError, load_settings
 from keras_transformer.training.tasks.image_classification.source import stratified
-from keras_transformer.training.tasks.image_classification.training import shifted
+from keras_transformer.training.tasks.images import shifted
 
 STEPS = {"image_size": None, "interpolation": None, "resize_to": None}
 

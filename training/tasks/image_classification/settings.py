@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from keras_transformer.tasks.image_classification.config import Interpolation, PatchInput
+from keras_transformer.config.patches import Interpolation, PatchInput
 from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.data_sections import ArrayData
 from keras_transformer.training.settings.fields import PathText, Positive

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.installation import install_hint
-from keras_transformer.tasks.image_classification.files import SUFFIXES, ImageSize
+from keras_transformer.tasks.images.files import SUFFIXES, ImageSize
 from keras_transformer.training.data.sources.base import SPLITS, Source
 
 STEPS = ("resize", "interpolation", "resize_to", "center_crop")

@@ -26,7 +26,7 @@ class Direction(keras.Layer):
 
     Example:
         >>> import numpy as np
-        >>> from keras_transformer.tasks.embedding.layers import Direction
+        >>> from keras_transformer.models.heads.direction import Direction
         >>> x = np.array([[3.0, 4.0, 9.0]], "float32")
         >>> [f"{value:.2f}" for value in Direction(dimensions=2)(x).numpy()[0]]
         ['0.60', '0.80']

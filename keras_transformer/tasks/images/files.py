@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.files import read_bytes
-from keras_transformer.tasks.image_classification.orientation import upright
-from keras_transformer.tasks.image_classification.resampling import resample
+from keras_transformer.tasks.images.orientation import upright
+from keras_transformer.tasks.images.resampling import resample
 from keras_transformer.tensors import Tensor
 
 SUFFIXES = (".png", ".jpg", ".jpeg")

@@ -1,0 +1,1 @@
+"""What tasks of images have in common: files, their preparation, codecs and pipelines."""
