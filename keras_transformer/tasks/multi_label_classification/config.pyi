@@ -51,6 +51,7 @@ class MultiLabelClassifierOptions(TypedDict, total=False, closed=True):
     feed_forward: Network | str | dict[str, Any]
     norm: NormPlace | str | dict[str, Any]
     normalization: Norm | str | dict[str, Any]
+    layer_scale: float | None
     num_heads: int
     num_key_value_heads: int | None
     d_k: int | None
@@ -98,6 +99,7 @@ class MultiLabelClassifierConfig(ModelConfig):
         feed_forward: Network | str | dict[str, Any] = "plain",
         norm: NormPlace | str | dict[str, Any] = "post",
         normalization: Norm | str | dict[str, Any] = "layer",
+        layer_scale: float | None = None,
         num_heads: int = 8,
         num_key_value_heads: int | None = None,
         d_k: int | None = None,
