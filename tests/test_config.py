@@ -416,6 +416,8 @@ DECLARED_AGAIN = {
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
     # Pairs with and without an answer in them; languages of generated data and of requests.
     **dict.fromkeys(["pair_layout", "source_language", "target_language"], "other choices"),
+    # Each search has its own, whose declaration is one function; a run has a rule for all of them.
+    **dict.fromkeys(["max_length_ratio", "repetition_penalty"], "searches"),
     "seed": "one of a training, one of outputs that are drawn",
     # Two formats have the option, whose declaration is one function of `export/options.py`.
     **dict.fromkeys(

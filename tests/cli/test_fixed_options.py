@@ -20,7 +20,8 @@ from keras_transformer.pipelines import (
 from keras_transformer.tasks.speech_recognition.silence import Silence
 
 BEAM = Beam(4, length_penalty=0.6)
-WORDS = (("--glossary", __file__), ("--banned", __file__), ("--prefix", "a"), ("--token-scores",))
+WORDS = (("--glossary", __file__), ("--token-scores",))
+BUILT_IN = (("--banned", __file__), ("--prefix", "a"))  # options of `export` as well
 
 
 def refusal(*words, **of_export):
@@ -67,6 +68,14 @@ def refusal(*words, **of_export):
                 f"{words[0]} has no effect on x: an export has its run's settings. Open the run.",
             )
             for words in WORDS
+        ),
+        *(
+            (
+                words, Translator, None,
+                f"{words[0]} has no effect on x: the export was written with its own search. "
+                f"Export the run again with {words[0]}.",
+            )
+            for words in BUILT_IN
         ),
         (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
         (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),
