@@ -1,6 +1,7 @@
 """`keras-transformer index` and `search`: texts that are found by vectors of a model."""
 
 import pathlib
+import sys
 from typing import Any
 
 import click
@@ -109,8 +110,7 @@ class _Counted:
 
     def __call__(self, count):
         self.count += count
-        stream = click.get_text_stream("stderr")
-        if stream.isatty():
+        if sys.stderr.isatty():
             click.echo(f"\r{self.count:,} lines", err=True, nl=False)
 
 

@@ -89,7 +89,7 @@ class VectorStore:
         """
         content = [text.encode() + b"\n" for text in texts]
         sizes = self._sizes()
-        rows = np.zeros(len(texts), ROW)
+        rows: Any = np.zeros(len(texts), ROW)
         rows["end"] = sizes[TEXTS] + np.cumsum([len(text) for text in content])
         rows["line"] = lines
         values = np.ascontiguousarray(vectors, self.dtype)

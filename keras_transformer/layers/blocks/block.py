@@ -1,5 +1,6 @@
 """A block of the Transformer (Fig. 1): two or three sublayers with residual connections."""
 
+import functools
 from typing import Any, NamedTuple
 
 import keras
@@ -188,8 +189,10 @@ class Block(ConfiguredLayer):
             (role, make, (x_shape, *memory_shape)),
             (f"{role}_norm", make_norm, (x_shape,)),
         ]
-        if self.config.block.layer_scale is not None:
-            layers.append((f"{role}_scale", self._make_scale, (x_shape,)))
+        initial = self.config.block.layer_scale
+        if initial is not None:
+            make_scale = functools.partial(self._make_scale, initial)
+            layers.append((f"{role}_scale", make_scale, (x_shape,)))
         for name, factory, shapes in layers:
             if getattr(self, name, None) is None:
                 setattr(self, name, factory(name))
@@ -232,8 +235,8 @@ class Block(ConfiguredLayer):
     def _make_norm(self, name):
         return self.config.block.normalization.layer(self.dtype_policy, name)
 
-    def _make_scale(self, name):
-        return LayerScale(self.config.block.layer_scale, dtype=self.dtype_policy, name=name)
+    def _make_scale(self, initial, name):
+        return LayerScale(initial, dtype=self.dtype_policy, name=name)
 
     def _make_first_norm(self, name):
         if self.config.block.norm.first:

@@ -53,7 +53,8 @@ class ClassAndMean(keras.Layer):
         return ops.concatenate([x[:, 0], mean], axis=-1)  # [B, 2 * D]
 
     def compute_output_shape(self, x_shape: Shape) -> Shape:  # noqa: D102
-        return x_shape[0], 2 * x_shape[-1]
+        width = x_shape[-1]
+        return x_shape[0], None if width is None else 2 * width
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         return {**super().get_config(), "leading_tokens": self.leading_tokens}
