@@ -6,7 +6,9 @@ from keras_transformer.serving.bodies import content_type, form, value_of
 from keras_transformer.serving.protocols.openai.base import OpenAI
 from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.work import Work
-from keras_transformer.tasks.speech_recognition.subtitles import FORMATS
+from keras_transformer.tasks.speech_recognition.subtitles import subrip, webvtt
+
+SUBTITLES = {"srt": subrip, "vtt": webvtt}  # in this protocol, json has no times
 
 
 class Transcriptions(OpenAI):
@@ -32,7 +34,7 @@ class Transcriptions(OpenAI):
         if value_of(fields, "temperature", str, "0") not in ("0", "0.0"):
             raise Refusal(400, "`temperature` must be 0: nothing is sampled.")
         shape = value_of(fields, "response_format", str, "json")
-        timed = shape in (*FORMATS, "verbose_json")
+        timed = shape in (*SUBTITLES, "verbose_json")
         if shape not in ("json", "text") and not timed:
             raise Refusal(400, f"`response_format` {shape} is not supported.")
         language = value_of(fields, "language", str)
@@ -41,8 +43,8 @@ class Transcriptions(OpenAI):
         (result,) = await call.answer(Work((language, None), settings=settings), inputs)
         if shape == "text":
             return PlainTextResponse(f"{result.text}\n")
-        if shape in FORMATS:
-            return PlainTextResponse(FORMATS[shape](result.segments))
+        if shape in SUBTITLES:
+            return PlainTextResponse(SUBTITLES[shape](result.segments))
         if shape == "json":
             return JSONResponse({"text": result.text})
         segments = [
