@@ -25,6 +25,7 @@ from keras_transformer.cli.distill import SET, distill, run_folder
 from keras_transformer.cli.export import export
 from keras_transformer.cli.help import GroupedCommand, count, option
 from keras_transformer.cli.index import index, search
+from keras_transformer.cli.neighbors import neighbors
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -262,6 +263,7 @@ cli.add_command(convert)
 cli.add_command(distill)
 cli.add_command(export)
 cli.add_command(index)
+cli.add_command(neighbors)
 cli.add_command(plot)
 cli.add_command(search)
 cli.add_command(serve)
