@@ -26,8 +26,7 @@ PROMPT += "the model, mostly none]"
 
 @click.command(
     cls=Command,
-    example="keras-transformer index runs/minilm --input texts.txt --output texts.index\n"
-    'keras-transformer search texts.index "a text editor"',
+    example="keras-transformer index runs/minilm --input texts.txt --output texts.index",
 )
 @click.argument("model", type=MODEL)
 @option(

@@ -17,7 +17,7 @@ from keras_transformer.cli.help import count, option
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import read_lines
 
-EXAMPLE = "ls photos/*.jpg | keras-transformer neighbors runs/dinov2 examples"
+EXAMPLE = 'echo "rose.png" | keras-transformer neighbors runs/dinov2 examples'
 
 
 @click.command(cls=Command, example=EXAMPLE)

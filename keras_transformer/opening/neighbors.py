@@ -32,7 +32,7 @@ class NeighborLines(PassLines):
         """
         from keras_transformer.opening.forms import open as open_model
 
-        answering = open_model(path)
+        answering: Any = open_model(path)
         if not answering.task.endswith("embedding"):
             raise ValueError(
                 f"{path}: neighbors need a model whose answers are vectors, of the task embedding "

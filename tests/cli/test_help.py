@@ -83,10 +83,11 @@ def test_options_are_grouped_by_use():
         "Example",
     ]
     assert sections("translate")["Sampling"] == [
-        *("--sample", "--temperature", "--top-k", "--top-p", "--seed")
+        *("--sample", "--temperature", "--top-k", "--top-p", "--seed", "--min-p")
     ]
     assert list(sections("export litert")) == [
-        *("Search", "Quantisation", "Quality limits of a quantised model"),
+        *("Search", "Words of the outputs", "Quantisation"),
+        "Quality limits of a quantised model",
         *("Contents of the file", "Shapes", "Check of the export", "Other options"),
         "Example",
     ]
