@@ -247,8 +247,10 @@ class SavedModelSinglePass(PassAnswering):
             TypeError, ValueError: If the model does not have a choice or a value.
         """
         self.check_settings(settings)
-        choices = self._chosen or self.codec.choices
-        return changed(self, _chosen=choices.replaced(**settings))
+        choices = (self._chosen or self.codec.choices).replaced(**settings)
+        if OPTIONS not in self._model.signatures:  # without prompts, only "" can be chosen
+            return self
+        return changed(self, _chosen=choices)
 
     def answer_batch(self, examples: list) -> list[Result]:
         """Returns a `Result` for each of a list of examples, computed as few batches as possible.

@@ -148,9 +148,7 @@ def search(folder, queries, source, model, prompt, top, exact, batch_size) -> No
     if exact and not stated.has_graph:
         refuse(["exact"], f"has no effect on {folder}, which has no graph: it is always exact.")
     queries = list(queries) if source is None else list(_lines(source))
-    model = model or pathlib.Path(str(stated.store.manifest.get("model")))
-    if not model.exists():
-        raise click.UsageError(f"{model}, which built the index, is missing: name it by --model.")
+    model = model or _model_of(stated)
     output: Any = standard("stdout")
     with ends_promptly():
         found = TextIndex(folder, _opened(model, prompt))
@@ -161,6 +159,16 @@ def search(folder, queries, source, model, prompt, top, exact, batch_size) -> No
                     line = f"{number}\t{hit.score:.6f}\t{hit.line}\t{hit.text}\n"
                     output.write(line.encode())
             output.flush()
+
+
+def _model_of(index):
+    """Returns the path of the model that built an index."""
+    path = index.store.manifest.get("model")
+    if path is None:  # a program has built it
+        raise click.UsageError(f"{index.store.folder} does not name its model: use --model.")
+    if not pathlib.Path(path).exists():
+        raise click.UsageError(f"{path}, which built the index, is missing: name it by --model.")
+    return pathlib.Path(path)
 
 
 def _opened(model, prompt):

@@ -106,6 +106,14 @@ def test_predict_writes_a_line_of_numbers_for_each_text(embedder, version):
         np.testing.assert_allclose(np.array(line.split(" "), float), vector, atol=1e-5)
 
 
+@pytest.mark.slow
+def test_no_prompt_may_be_chosen_where_there_are_none(embedder, version):
+    """As `search --model` does, to compare two models."""
+    loaded = SavedModelSinglePass(version["path"]).with_settings(prompt="")
+    (result,) = loaded.answer(["in 3 days"])
+    np.testing.assert_allclose(result.values, embedder.embed(["in 3 days"])[0], atol=1e-5)
+
+
 def test_a_wrong_direction_is_refused(embedder):
     expected = embedder.answer(TEXTS)
     turned = [TextVector(-result.values, result.truncated) for result in expected]

@@ -192,6 +192,12 @@ def test_a_graph_has_exact_scores_and_grows(tmp_path):
         TextIndex(tmp_path)
 
 
+def test_an_index_that_a_program_built_needs_the_name_of_its_model(tmp_path):
+    TextIndex.build(Hashes(), ["a"], tmp_path)
+    done = CliRunner().invoke(cli, ["search", str(tmp_path), "a"])
+    assert done.exit_code and "does not name its model: use --model." in done.output
+
+
 @pytest.mark.slow
 def test_a_model_finds_its_texts_and_mistakes_are_one_line(tmp_path):
     model = pipelines.embedder()
