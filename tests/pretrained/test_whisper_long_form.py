@@ -108,6 +108,9 @@ def test_silent_windows_have_no_text(checkpoint):
     assert silent.text == "" and silent.segments == ()
     starts = [round(window.start * 100) for window in silent.windows]
     assert starts == [*range(0, 37, WINDOW)]
+    strict["words"] = True
+    for result in recognizer.with_settings(**strict).transcribe([*recordings(6000, 2000)]):
+        assert result.text == "" and result.words == ()
 
 
 @pytest.mark.slow

@@ -91,12 +91,16 @@ def transcripts(
     """
     results = _transcripts(recognizer, overlapping, recordings, choices, batch_size)
     if recognizer.words:
-        is_short = [number for number, result in enumerate(results) if not result.windows]
+        short = [  # an invented text, which counts as silence, has no words
+            number
+            for number, result in enumerate(results)
+            if result.transcript and not result.windows
+        ]
         windows = [
             _spoken(recognizer.codec, recordings[number], results[number].tokens)
-            for number in is_short
+            for number in short
         ]
-        for number, words in zip(is_short, of_windows(recognizer, windows), strict=True):
+        for number, words in zip(short, of_windows(recognizer, windows), strict=True):
             results[number] = dataclasses.replace(results[number], words=words)
     return results
 
