@@ -16,7 +16,9 @@ from keras_transformer.tasks.speech_recognition.fallback import (
     check_temperatures,
     seed_of,
 )
+from keras_transformer.tasks.speech_recognition.long_recordings import joined
 from keras_transformer.tasks.speech_recognition.silence import Silence
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
 
 FIRST, STRIDE = 100, 2
 
@@ -139,3 +141,10 @@ def test_the_seed_of_a_window_depends_on_its_sound():
     sound = np.arange(9, dtype=np.float32)
     assert seed_of(sound) == seed_of(sound[::1].copy()) == zlib.crc32(sound.tobytes()) & (2**31 - 1)
     assert seed_of(sound) != seed_of(sound[1:])
+
+
+def test_windows_that_overlap_keep_their_temperatures():
+    results = [Transcript(text, -1.0, 2, temperature=t) for text, t in (("a b", 0.0), ("b c", 0.4))]
+    whole = joined(results, [(0.0, 2.0), (1.0, 3.0)])
+    assert whole.temperature == 0.4
+    assert [window.temperature for window in whole.windows] == [0.0, 0.4]

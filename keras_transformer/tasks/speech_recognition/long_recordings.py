@@ -126,8 +126,9 @@ def joined(results: list[Transcript], times: list[tuple[float, float]]) -> Trans
         no_speech=min(result.no_speech for result in results) if knows else None,
         mean_log_probability=_mean(results) if knows else None,
         compression_ratio_threshold=results[0].compression_ratio_threshold,
+        temperature=max(result.temperature for result in results),
         windows=tuple(
-            Window(*pair, one.text, one.no_speech, one.mean_log_probability)
+            Window(*pair, one.text, one.no_speech, one.mean_log_probability, one.temperature)
             for pair, one in zip(times, results, strict=True)
         ),
     )
