@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.files import replacing
+from keras_transformer.installation import install_hint
 
 GRAPH = "graph.usearch"
 ADDED = 8192  # vectors at a time
@@ -22,8 +23,8 @@ def load_usearch() -> Any:
         import usearch.index
     except ImportError as error:
         raise ValueError(
-            "usearch is missing, which searches a graph of vectors: pip install "
-            '"keras-transformer-kit[search]".'
+            "A graph of vectors needs the package usearch. Install it with: "
+            + install_hint("search")
         ) from error
     return usearch.index
 

@@ -86,8 +86,8 @@ def test_a_text_without_tokens_is_pooled_to_zeros(kind):
 
 
 def test_an_unknown_pooling_is_refused():
-    with pytest.raises(ValueError, match="`kind` must be one of .*Received: kind='last'"):
-        Pooling("last")
+    with pytest.raises(ValueError, match="`kind` must be one of .*Received: kind='middle'"):
+        Pooling("middle")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_labels_are_a_tuple_even_after_json():
         ({"labels": ("a", "b", "a")}, "must not contain duplicates. Received: labels="),
         ({"labels": (0, 1)}, r"at least two different strings. Received: labels=\(0, 1\)"),
         ({"labels": "ab"}, "at least two different strings. Received: labels='ab'"),
-        ({"pooling": "last"}, "`pooling` must be .*Received: pooling='last'"),
+        ({"pooling": "middle"}, "`pooling` must be .*Received: pooling='middle'"),
     ],
 )
 def test_wrong_labels_and_poolings_are_refused(changes, message):

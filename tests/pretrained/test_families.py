@@ -8,6 +8,7 @@ import pathlib
 
 import bert_folders
 import bert_in_numpy
+import dinov2_folders
 import distilbert_folders
 import distilbert_in_numpy
 import electra_folders
@@ -98,13 +99,13 @@ def distilbert(folder):
     return folder, "the film is good", compare
 
 
-def of_images(**changes):
+def of_images(folders=vit_folders, **changes):
     def write(folder):
-        settings, tensors = vit_folders.write_folder(folder, **changes)
-        images = vit_folders.images_of(settings)
+        settings, tensors = folders.write_folder(folder, **changes)
+        images = vit_folders.images_of({**settings, "image_size": 12})
 
         def compare(model):
-            expected = vit_folders.forward(tensors, settings, images)[1]
+            expected = folders.forward(tensors, settings, images)[1]
             ours = model(images.astype("float32"), training=False)
             np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-5)
 
@@ -262,6 +263,8 @@ ROWS = {
         architectures=[vit_folders.TEACHER],
         preprocessor={**vit_folders.PREPROCESSOR, "do_center_crop": False},
     ),
+    "dinov2": of_images(dinov2_folders),
+    "dinov2_with_registers": of_images(dinov2_folders, **dinov2_folders.REGISTERS),
     "roberta": roberta,
     "gpt2": gpt2,
     "llama": of_llama("llama3"),

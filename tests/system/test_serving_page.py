@@ -60,7 +60,8 @@ def server(pod):
 def test_the_page_has_exactly_the_files_of_the_server(texts):
     assert set(texts) == set(serving_texts.FILES)
     assert len(blocks(PAGE, "proto")) == len(texts)
-    others = [page for page in PAGES if page != PAGE]
+    # The page of other servers has a test of its own.
+    others = [page for page in PAGES if page not in (PAGE, "docs/other_servers.md")]
     assert not [page for page in others if blocks(page, "proto")]
     manifests = [block.code for page in others for block in blocks(page, "yaml")]
     assert not [code for code in manifests if "apiVersion" in code]

@@ -106,7 +106,7 @@ memory = kt.Transformer().encode(keras.ops.ones((1, 2), "int32"))
 model = SeriesRegressor(inputs=("rain",), encoder="lstm")
 model = SeriesRegressor(input=("rain",))  # wrong
 ClassifierConfig(labels=["bad", "good"], pooling="first")
-ClassifierConfig(labels=["bad", "good"], pooling="last")  # wrong
+ClassifierConfig(labels=["bad", "good"], pooling="middle")  # wrong
 ImageClassifierConfig.preset("tiny", image_height=32, image_width=48, patch_size=8)
 ImageClassifierConfig(image_size=32)  # wrong
 LanguageModelConfig(num_heads=4, window=64)

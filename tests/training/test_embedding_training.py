@@ -111,7 +111,7 @@ final_model = "best"
         ("training.accumulate=2", "`training.accumulate` must be 1 for embedding: every text is"),
         ("training.r_drop=1.0", "`training.r_drop` has no effect on embedding; remove it."),
         ("training.label_smoothing=0.2", "`training.label_smoothing` has no effect on embedding"),
-        ("model.dimensions=9", "`dimensions` must not exceed `d_model`, .*dimensions=9, d_model=8"),
+        ("model.dimensions=9", "`dimensions` must not exceed `d_model`, .*=9, where there are 8"),
     ],
 )
 def test_settings_without_a_sense_are_refused(tmp_path, override, message):

@@ -478,7 +478,7 @@ def test_the_examples_of_docstrings_run(finished, tmp_path, monkeypatch, kind, f
             ["model.tie=all"],
             r"model\.tie is not a setting of a model for class",
         ),
-        ("classification", ["model.pooling=last"], r"model.pooling must be .*'last'"),
+        ("classification", ["model.pooling=middle"], r"model.pooling must be .*'middle'"),
         (
             "language_modelling",
             ["model.pooling=max"],

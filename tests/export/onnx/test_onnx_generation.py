@@ -112,7 +112,8 @@ def test_an_invalid_row_gets_nothing_and_does_not_affect_the_others(file, transl
 
 def test_the_file_states_its_search_and_its_license(greedy_file, beam_file):
     greedy, beam = (OnnxModel(path).metadata for path, _ in (greedy_file, beam_file))
-    assert greedy["search"] == {"search": "greedy", "max_length": None}
+    lengths = {"max_length": None, "max_length_ratio": None}
+    assert greedy["search"] == {"search": "greedy", **lengths, "repetition_penalty": 1.0}
     assert (beam["search"]["size"], beam["n_best"]) == (3, 2)
     assert greedy["license"] == "CC0-1.0" and greedy["agreement"]["agreement"] == 1.0
     assert greedy["tokens"] == {"pad": 0, "unk": 1, "bos": 2, "eos": 3}

@@ -69,6 +69,8 @@ def inputs_of(rows, sample, numbers):
         "temperature": np.full(count, sample.temperature, np.float32),
         "top_k": np.full(count, sample.top_k, np.int32),
         "top_p": np.full(count, sample.top_p, np.float32),
+        "min_p": np.full(count, sample.min_p, np.float32),
+        "repetition_penalty": np.full(count, sample.repetition_penalty, np.float32),
         "max_length": np.full(count, limit, np.int32),
     }
 

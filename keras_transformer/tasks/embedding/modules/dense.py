@@ -1,5 +1,7 @@
 """A linear layer after pooling, with a bias and an activation or without."""
 
+from __future__ import annotations
+
 from typing import Annotated, Any, ClassVar, Self
 
 from keras_transformer import activations

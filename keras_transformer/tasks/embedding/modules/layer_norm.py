@@ -1,5 +1,7 @@
 """Layer normalisation of the vector of a text."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Self
 
 from keras_transformer.lazy_keras import keras

@@ -1,5 +1,7 @@
 """`VectorModule`, the base class of the layers between pooling and the vector of a text."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 

@@ -1,5 +1,7 @@
 """Division of a vector by its length between other layers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from keras_transformer.lazy_keras import keras
