@@ -237,9 +237,9 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     type=NumberList(),
     metavar="T,T,...",
     group="Answers",
-    help="In speech recognition with Whisper: repeat a window whose text repeats itself or is "
-    "improbable at these temperatures, such as 0.2,0.4,0.6,0.8,1, until it is neither.  "
-    "[default: none]",
+    help="In speech recognition with Whisper: if the text of a window repeats itself or is "
+    "improbable, transcribe the window again at these temperatures, such as 0.2,0.4,0.6,0.8,1, "
+    "until its text is neither.  [default: none]",
 )
 @STRICT
 @shard(
