@@ -63,11 +63,18 @@ class VectorStore:
             dimensions: Number of features of a vector.
             dtype: `"float32"` or `"float16"`.
             **stated: Further values of the manifest.
+
+        Raises:
+            ValueError: If the folder has other files with the names of those of an index.
         """
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in (VECTORS, TEXTS, ROWS):
-            (folder / name).write_bytes(b"")
+        paths = [folder / name for name in (VECTORS, TEXTS, ROWS)]
+        for path in paths:
+            if path.exists() and path.stat().st_size:  # such as the file of the texts
+                raise ValueError(f"{path} exists and belongs to no index: choose another folder.")
+        for path in paths:
+            path.write_bytes(b"")
         fixed = {"version": VERSION, "count": 0, "dimensions": dimensions, "dtype": dtype}
         write_json(folder / MANIFEST, {**fixed, **stated})
         return cls(folder)

@@ -192,6 +192,17 @@ def test_a_graph_has_exact_scores_and_grows(tmp_path):
         TextIndex(tmp_path)
 
 
+def test_files_that_are_no_index_are_kept(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("a\n")
+    message = "texts.txt exists and belongs to no index: choose another folder"
+    with pytest.raises(ValueError, match=message):
+        TextIndex.build(Hashes(), ["a"], tmp_path)
+    assert path.read_text() == "a\n"
+    path.write_text("")  # as a process leaves it that is killed before the manifest is written
+    assert len(TextIndex.build(Hashes(), ["a"], tmp_path)) == 1
+
+
 def test_an_index_that_a_program_built_needs_the_name_of_its_model(tmp_path):
     TextIndex.build(Hashes(), ["a"], tmp_path)
     done = CliRunner().invoke(cli, ["search", str(tmp_path), "a"])
