@@ -20,6 +20,7 @@ from keras_transformer.layers import (
     SelfAttention,
 )
 
+pytestmark = pytest.mark.slow
 LENGTH, WIDTH, WINDOW = 11, 12, 3
 # Distance of the earliest input position that an output position depends on: in a causal layer, and
 # in a layer in both directions, where it is the same on both sides. `None`: there is no such layer.
