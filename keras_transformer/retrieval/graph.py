@@ -76,4 +76,5 @@ def candidates(graph, queries, top) -> list[np.ndarray]:
     count = min(CANDIDATES * top, len(graph))
     found = graph.search(np.ascontiguousarray(queries, np.float32), count)
     keys = np.asarray(found.keys).reshape(len(queries), -1)
-    return [row.astype(np.int64) for row in keys]
+    counts = getattr(found, "counts", [keys.shape[1]])  # a search may find fewer than it should
+    return [row[:known].astype(np.int64) for row, known in zip(keys, counts, strict=True)]

@@ -15,6 +15,7 @@ from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.results import as_json
 from keras_transformer.serving.work import Work
 
+VECTORS = ("embedding", "image_embedding")  # tasks whose answers are vectors
 LENGTH = "Inference-Header-Content-Length"  # of the JSON in front of binary tensors
 MODEL = "/v2/models/{name}"
 VERSION = f"{MODEL}/versions/{{version}}"
@@ -68,7 +69,7 @@ class KServeV2(Protocol):
         """Returns the tensors of the model."""
         self._check(call)
         outputs = [("text", "BYTES", [-1]), ("score", "FP32", [-1]), ("result", "BYTES", [-1])]
-        if self.service.task == "embedding":
+        if self.service.task in VECTORS:
             outputs.append(("vector", "FP32", [-1, -1]))
         return JSONResponse(
             {
@@ -163,7 +164,7 @@ def _outputs(results, task):
         "score": ("FP32", np.array([result.score for result in results], "<f4")),
         "result": ("BYTES", [json.dumps(as_json(result)) for result in results]),
     }
-    if task == "embedding":
+    if task in VECTORS:
         vectors = [result.values for result in results]
         outputs["vector"] = ("FP32", np.array(vectors, "<f4").reshape(len(results), -1))
     return outputs
