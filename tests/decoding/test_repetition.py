@@ -60,7 +60,7 @@ def of_translation(source):
     return lambda read: logits_of(talkative())(source[None], [read])[0, -1]
 
 
-@pytest.mark.parametrize("penalty", [1.8, slow(0.8)])
+@pytest.mark.parametrize("penalty", [1.8, slow(0.4)])
 def test_greedy_search_penalises_logits_and_scores_are_the_models_own(penalty):
     rows = sources()[FEW]
     tokens, scores = outputs(

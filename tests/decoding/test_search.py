@@ -120,7 +120,7 @@ def test_one_graph_serves_all_numbers(model):
             :2
         ]
 
-    signature = [tf.TensorSpec([None, None], tf.int32), *Beam.inputs]
+    signature = [tf.TensorSpec([None, None], tf.int32), *beams[0].inputs]
     graph = tf.function(search, input_signature=signature, autograph=False)
     for beam in beams:
         assert_found(
