@@ -37,7 +37,7 @@ class VectorOptions(PartConfig):
 
     @property
     def before_dimensions(self) -> str:
-        """What `dimensions` are the first features of, for messages."""
+        """Name, for messages, of the features that `dimensions` are the first of."""
         return "`d_model`"
 
     @property

@@ -1,5 +1,6 @@
 """`TextIndex`: texts that are found by the vectors of a model."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
@@ -52,8 +53,6 @@ class TextIndex:
             raise ValueError(UNFINISHED.format(folder=folder, count=self.store.count))
         if answering is not None:
             check_model(answering, self.store)
-        has_graph = self.store.manifest.get("graph")
-        self._graph = graph.open_graph(folder, self.store.count) if has_graph else None
 
     def __len__(self) -> int:
         return self.store.count
@@ -61,7 +60,11 @@ class TextIndex:
     @property
     def has_graph(self) -> bool:
         """`True` if the index has a graph for approximate search."""
-        return self._graph is not None
+        return bool(self.store.manifest.get("graph"))
+
+    @functools.cached_property
+    def _graph(self):
+        return graph.open_graph(self.store.folder, self.store.count)
 
     @classmethod
     def build(
@@ -158,10 +161,13 @@ class TextIndex:
         """
         queries = _scaled(np.asarray(queries, np.float32), self.store)
         vectors = self.store.vectors
-        if exact or self._graph is None or not len(self):
+        if exact or not self.has_graph or not len(self):
             return nearest(vectors, queries, top)
-        found = []
+        found, wanted = [], min(top, len(self))
         for query, rows in zip(queries, graph.candidates(self._graph, queries, top), strict=True):
+            if len(rows) < wanted:  # the graph leads to too few
+                found.append(nearest(vectors, query[None], top))
+                continue
             scores = np.asarray(vectors[rows], np.float32) @ query  # exact ones
             found.append(best(scores[None], rows[None], top))
         return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

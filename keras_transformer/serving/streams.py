@@ -143,7 +143,7 @@ class Stream:
 
     @property
     def complete(self) -> bool:
-        """Whether the text has ended before its maximum length."""
+        """`True` if the text has ended before its maximum length."""
         return self._text.complete
 
     def __aiter__(self) -> "Stream":

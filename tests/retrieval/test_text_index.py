@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer.cli.main import cli
+from keras_transformer.retrieval import graph
 from keras_transformer.retrieval import index as module
 from keras_transformer.retrieval.index import Hit, TextIndex
 from keras_transformer.retrieval.nearest import nearest
@@ -188,8 +189,30 @@ def test_a_graph_has_exact_scores_and_grows(tmp_path):
     both = [len({*found} & {*exact}) / 5 for found, exact in pairs]
     assert np.mean(both) > 0.9
     (tmp_path / "graph.usearch").unlink()
+    index = TextIndex(tmp_path, Hashes())
     with pytest.raises(ValueError, match="graph.usearch is missing or does not belong"):
-        TextIndex(tmp_path)
+        index.search(queries, 5)
+    assert index.search(queries, 5, exact=True) == [exact for _, exact in pairs]
+
+
+def test_a_graph_that_leads_to_too_few_texts_is_not_used(tmp_path, monkeypatch):
+    """The texts it does not find are not replaced by one that was found already."""
+    pytest.importorskip("usearch")
+    texts = [f"line {number}" for number in range(30)]
+    TextIndex.build(Hashes(), texts, tmp_path, approximate=True)
+    index = TextIndex(tmp_path, Hashes())
+    whole = graph.candidates
+
+    def few(*arguments):
+        first, *others = whole(*arguments)
+        return [first[:3], *others]
+
+    monkeypatch.setattr(graph, "candidates", few)
+    for found, exact in zip(
+        index.search(texts[:2], 5), index.search(texts[:2], 5, exact=True), strict=True
+    ):
+        assert [hit.line for hit in found] == [hit.line for hit in exact]
+        assert len({hit.line for hit in found}) == 5
 
 
 def test_files_that_are_no_index_are_kept(tmp_path):

@@ -23,6 +23,7 @@ OTHERS = [
     HELD,
     Sample(temperature=3.0, top_k=5, seed=-(2**31)),
     Sample(temperature=2.0, top_p=0.9, seed=2**31 - 1, max_length=4),
+    Sample(temperature=2.0, min_p=0.2, repetition_penalty=3.0, seed=8),
     Sample(temperature=0.0),
 ]
 CONFIG = """
