@@ -59,6 +59,13 @@ def check_finite(name: str, value: Any) -> None:
         raise ValueError(f"`{name}` must be finite. Received: {name}={value}.")
 
 
+def check_not_negative(name: str, value: Any) -> None:
+    """Requires a finite number of at least 0."""
+    _check_number(name, value)
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"`{name}` must be at least 0 and finite. Received: {name}={value}.")
+
+
 def check_positive(name: str, value: Any, optional: bool = False) -> None:
     """Requires a finite number above 0; with `optional`, `None` is accepted as well."""
     if optional and value is None:

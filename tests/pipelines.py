@@ -25,6 +25,8 @@ from keras_transformer.models import (
     SeriesRegressor,
     SpanPredictor,
     SpanPredictorConfig,
+    SparseEmbedderConfig,
+    SparseTextEmbedder,
     SpeechTransformer,
     SpeechTransformerConfig,
     StoryReader,
@@ -44,6 +46,7 @@ from keras_transformer.pipelines import (
     Reranker,
     Run,
     SeriesSimulator,
+    SparseEmbedder,
     SpeechRecognizer,
     StoryAnswerer,
     Summarizer,
@@ -99,6 +102,13 @@ def embedder():
     layers = [{"kind": "dense", "units": 7}, "layer_norm"]
     config = EmbedderConfig(vocab_size=30, **SIZES, after_pooling=layers, dimensions=5)
     return Embedder(with_larger_weights(TextEmbedder(config)), tokenizer())
+
+
+@functools.cache
+def sparse_embedder():
+    """Its vectors have at most 9 of the 30 tokens."""
+    config = SparseEmbedderConfig(vocab_size=30, **SIZES, max_active=9)
+    return SparseEmbedder(with_larger_weights(SparseTextEmbedder(config)), tokenizer())
 
 
 @functools.cache

@@ -82,6 +82,7 @@ SAMPLES = {
     pipelines.classifier: pipelines.LINES,
     pipelines.multi_label_classifier: pipelines.LINES,
     pipelines.embedder: pipelines.LINES,
+    pipelines.sparse_embedder: pipelines.LINES,
     pipelines.token_classifier: pipelines.LINES,
     pipelines.filler: [line.replace("cat", "<mask>") for line in pipelines.LINES],
     pipelines.reranker: [("a cat", line) for line in pipelines.LINES],

@@ -14,7 +14,7 @@ ATTEMPTS = ("windows", "temperatures", "words")  # how a recognizer reads record
 WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
 # Settings of answers, see `Answering.with_settings`.
 ANSWERS = (
-    "no_answer", "dimensions", "prompt", "timestamps", "spans", "hops", "threshold",
+    "no_answer", "dimensions", "max_active", "prompt", "timestamps", "spans", "hops", "threshold",
     "probabilities", *SILENCE, *ATTEMPTS, *WORDING,
 )  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps

@@ -134,10 +134,18 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "the run's vectors are.  [default: all]",
 )
 @option(
+    "--max-active",
+    type=click.IntRange(1),
+    metavar="N",
+    group="Answers",
+    help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  [default: "
+    "that of the run, 256 unless it was changed]",
+)
+@option(
     "--prompt",
     metavar="NAME",
     group="Answers",
-    help="In sentence embeddings: name of the prompt in front of each line, such as query, or an "
+    help="In embeddings of texts: name of the prompt in front of each line, such as query, or an "
     "empty string for none.  [default: that of the checkpoint, mostly none]",
 )
 @option(
@@ -274,6 +282,7 @@ def predict(
     target_language,
     no_answer,
     dimensions,
+    max_active,
     prompt,
     sort,
     spans,
@@ -321,6 +330,7 @@ def predict(
     answers = {
         "no_answer": no_answer,
         "dimensions": dimensions,
+        "max_active": max_active,
         "prompt": prompt,
         "spans": True if spans else None,
         "threshold": threshold,

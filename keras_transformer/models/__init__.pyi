@@ -26,6 +26,8 @@ from ..tasks.question_answering.config import SpanPredictorConfig as SpanPredict
 from ..tasks.question_answering.model import SpanPredictor as SpanPredictor
 from ..tasks.scoring.config import PairScorerConfig as PairScorerConfig
 from ..tasks.scoring.model import PairScorer as PairScorer
+from ..tasks.sparse_embedding.config import SparseEmbedderConfig as SparseEmbedderConfig
+from ..tasks.sparse_embedding.model import SparseTextEmbedder as SparseTextEmbedder
 from ..tasks.speech_recognition.config import SpeechTransformerConfig as SpeechTransformerConfig
 from ..tasks.speech_recognition.model import SpeechTransformer as SpeechTransformer
 from ..tasks.story_questions.config import StoryReaderConfig as StoryReaderConfig

@@ -41,6 +41,8 @@ from ..tasks.run import Run as Run
 from ..tasks.scoring.codec import PairScore as PairScore
 from ..tasks.scoring.pipeline import Ranked as Ranked, Reranker as Reranker
 from ..tasks.single_pass.labels import Classification as Classification
+from ..tasks.sparse_embedding.pipeline import SparseEmbedder as SparseEmbedder
+from ..tasks.sparse_embedding.vector import SparseVector as SparseVector
 from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
 from ..tasks.speech_recognition.transcript import Transcript as Transcript
 from ..tasks.story_questions.codec import StoryAnswer as StoryAnswer

@@ -267,6 +267,9 @@ ROWS = {
         ),
         ("tokens",),
     ),
+    "SparseTextEmbedder": Row(
+        lambda: kt.models.SparseTextEmbedder(kt.models.SparseEmbedderConfig(**STACK)), ("tokens",)
+    ),
     "MultiLabelClassifier": Row(
         lambda: kt.models.MultiLabelClassifier(kt.models.MultiLabelClassifierConfig(**STACK)),
         ("tokens",),
@@ -400,6 +403,7 @@ MODELS = {
     "TextEmbedder",
     "TokenClassifier",
     "MaskedLanguageModel",
+    "SparseTextEmbedder",
     "TokenClassifier_transform",
     "SpanPredictor",
     "MultiLabelClassifier",

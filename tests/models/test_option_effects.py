@@ -35,6 +35,7 @@ KINDS = {
     "TextEmbedder": (TOKENS, IDS),
     "TokenClassifier": (TOKENS, IDS),
     "MaskedLanguageModel": (TOKENS, IDS),
+    "SparseTextEmbedder": (TOKENS, IDS),
     "SpanPredictor": (TOKENS, QUESTIONS),
     "MultiLabelClassifier": (TOKENS, IDS),
     "PairScorer": (TOKENS, PAIRS),
@@ -83,13 +84,20 @@ VALUES = {
     **{"num_mel_filters": 5, "pad_to_max_seconds": True},
     **{"kernel_size": 5, "conv_stride": 1, "conv_activation": "relu"},
     **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},
+    "saturation": "double_log",
 }
 # Other values where these are the defaults.
 OWN_VALUES = {
     **dict.fromkeys([("SpanPredictor", "segments"), ("PairScorer", "segments")], "none"),
     **dict.fromkeys(
-        [("MaskedLanguageModel", name) for name in ("output_bias", "transform")], False
+        [
+            (kind, name)
+            for kind in ("MaskedLanguageModel", "SparseTextEmbedder")
+            for name in ("output_bias", "transform")
+        ],
+        False,
     ),
+    ("SparseTextEmbedder", "pooling"): "sum",
 }
 # Options that affect searches, data and answers but not the model's computation.
 ELSEWHERE = {
@@ -101,7 +109,8 @@ ELSEWHERE = {
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
-    **{"random_share": "masks", "whole_word_masking": "masks"},
+    **{"max_active": "answers", "query_flops": "loss", "text_flops": "loss"},
+    **{"flops_updates": "loss", "random_share": "masks", "whole_word_masking": "masks"},
     **{"sample_rate": "features", "window_length": "features", "hop_length": "features"},
     **{"max_seconds": "windows", "prompt_ids": "searches", "first_suppressed_ids": "searches"},
     **{"timestamp_id": "searches", "max_first_timestamp": "searches"},
@@ -189,6 +198,7 @@ LIKE_A_CLASSIFIER = (
     "TextEmbedder",
     "TokenClassifier",
     "MaskedLanguageModel",
+    "SparseTextEmbedder",
     "SpanPredictor",
     "MultiLabelClassifier",
     "PairScorer",

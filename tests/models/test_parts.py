@@ -191,6 +191,7 @@ KINDS_OF_MODELS = {
     "ClassifierConfig": [{"pooling": "max"}],
     "EmbedderConfig": [{"pooling": "max", "dimensions": 7, "similarity_scale": 3.0}],
     "LanguageModelConfig": [{"tie": "none"}],
+    "SparseEmbedderConfig": [{"pooling": "sum", "max_active": 7, "text_flops": 0.1}],
     "MaskedLanguageModelConfig": [
         {"transform": False, "masking_rate": 0.4, "embedding_size": 7, "tie": "none"}
     ],

@@ -81,7 +81,7 @@ FILES_OF_TASKS = {
     **dict.fromkeys(("head", "model", "snow"), "models"),
     "plots": "plots",
 }
-SHARED_TRAININGS = ("images", "__init__", "source_to_target", "task")
+SHARED_TRAININGS = ("images", "__init__", "source_to_target", "task", "text_pairs")
 # What knows tasks by name: families of checkpoints build their models, the command line draws their
 # plots, protocols of servers write subtitles, demos generate their data, and one table lists the
 # kinds of data.

@@ -16,6 +16,7 @@ from keras_transformer.training.loop.objectives import (
 from keras_transformer.training.losses.class_cross_entropy import ClassCrossEntropy
 from keras_transformer.training.losses.consistency import twice
 from keras_transformer.training.losses.cross_entropy import LabelSmoothedCrossEntropy, global_sum
+from keras_transformer.training.losses.flops import FollowingLoss
 from keras_transformer.training.losses.teacher import DISTILLATION_WEIGHT
 
 
@@ -143,6 +144,8 @@ class Learner(DistributedModel):
             metrics = [keras.metrics.get(metric) for metric in metrics or ()]
             objective = KerasObjective(self.model, loss, self.weigh, metrics, self.consistency)
         super().compile(optimizer, loss, **options)
+        if isinstance(loss, FollowingLoss):
+            loss.follow(self.optimizer.iterations)
         self.objective = objective
 
     @property

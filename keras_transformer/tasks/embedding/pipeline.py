@@ -1,33 +1,30 @@
 """The pipeline of sentence embeddings: a vector for each text."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.checks import is_integer
 from keras_transformer.tasks.embedding.model import TextEmbedder
 from keras_transformer.tasks.single_pass.guide import Guide
-from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.prompted import PromptedCodec, PromptedPass
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, quoted
 from keras_transformer.tasks.single_pass.vectors import Vector
 from keras_transformer.tasks.strings import check_sentences
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.prompts import TextPrompts
 
 
 class TextVector(Vector):
     """The vector of a text."""
 
 
-class VectorCodec(TextCodec):
+class VectorCodec(PromptedCodec):
     """Converts texts to inputs of a model; its outputs are the vectors of the texts.
 
     Args:
-        tokenizer, max_length: See `TextCodec`.
-        choices: The `TextPrompts` of the model. `None`: it has none.
+        tokenizer, max_length, choices: See `PromptedCodec`.
     """
 
     verb = "embed"
@@ -35,56 +32,6 @@ class VectorCodec(TextCodec):
     nothing = {"vector": 0.0}
     max_score_loss = {"none": 0.0, "float16": 0.001, "int8": 0.02, "int4": 0.06}
     score_unit = "of cosine distance"
-    choices = TextPrompts()
-
-    def __init__(self, tokenizer, max_length, choices=None):
-        super().__init__(tokenizer, max_length)
-        self.choices = self.choices if choices is None else choices
-        if self.choices.texts:
-            self.option_specs = {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
-
-    settings = ("prompt",)
-
-    def with_choices(self, choices) -> "VectorCodec":
-        """Returns a codec that differs in its `TextPrompts`."""
-        return type(self)(self.tokenizer, self.longest, choices)
-
-    def changed(self, **settings: Any) -> "VectorCodec":
-        """Returns a codec that differs in the default of its prompts; see `TextPrompts`."""
-        return self.with_choices(self.choices.replaced(**settings))
-
-    def options(self, examples) -> dict[str, Tensor]:  # noqa: D102
-        return self.choices.request(len(examples))
-
-    def encode(self, sentences, prompt=None) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Returns `source`, padded token ids `[B, S]`, and `truncated`, `[B]`.
-
-        Args:
-            sentences: Texts, string `[B]`.
-            prompt: Names of their prompts, string `[B]`; `""`: none. `None`: the default.
-        """
-        text = self.choices.text if prompt is None else self.choices.looked_up(prompt)
-        if prompt is not None or text:
-            sentences = tf.strings.join([text, sentences])
-        return super().encode(sentences)
-
-    @classmethod
-    def of_lines(cls, metadata) -> type["VectorCodec"]:
-        """Returns the class with the `TextPrompts` of a SavedModel, which may have none."""
-        if "prompts" not in metadata:
-            return cls
-        return type(cls.__name__, (cls,), {"choices": TextPrompts.from_dict(metadata["prompts"])})
-
-    def line_metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {"prompts": self.choices.to_dict()} if self.choices.texts else {}
-
-    def metadata(self) -> dict[str, Any]:  # noqa: D102
-        return {**super().metadata(), **self.line_metadata()}
-
-    @classmethod
-    def from_metadata(cls, metadata, tokenizers) -> "VectorCodec":  # noqa: D102
-        prompts = TextPrompts.from_dict(metadata.get("prompts", {}))
-        return cls(tokenizers, metadata["max_length"], prompts)
 
     def outputs(self, prediction) -> dict[str, Tensor]:
         """Returns `vector` `[B, D]`."""
@@ -103,15 +50,6 @@ class VectorCodec(TextCodec):
 
     def guide(self, example) -> Guide:  # noqa: D102
         texts, strings = self.notes()
-        prompts = self.choices
-        if prompts.texts:
-            names = ", ".join(f"`{name}` ({text!r})" for name, text in prompts.texts.items())
-            default = "no prompt" if prompts.default is None else f"`{prompts.default}`"
-            strings += (
-                f" A prompt is put in front of each text, by default {default}. The signature "
-                f"`options` has the name of each text's prompt as `prompt`: {names}, or an empty "
-                "string for none."
-            )
         return Guide(
             purpose="Represents texts by vectors, with its tokenizer inside",
             request={"sentences": quoted([example])},
@@ -121,7 +59,7 @@ class VectorCodec(TextCodec):
         )
 
 
-class Embedder(TextPass):
+class Embedder(PromptedPass):
     """A trained `TextEmbedder` with its tokenizer.
 
     Args:
@@ -143,38 +81,14 @@ class Embedder(TextPass):
     settings = ("dimensions", "prompt")
     dimensions: int | None = None
 
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
-        # Hidden in a closure: a SavedModel of this pipeline would contain the others.
-        prompted = functools.cache(lambda prompt: self.with_settings(prompt=prompt))
-        self._prompted = lambda prompt: prompted(prompt)
-
-    @classmethod
-    def with_files_of(  # noqa: D102
-        cls, run: Any, model: Any, max_length: int | None = None
-    ) -> "Embedder":
-        return super().with_files_of(run, model, max_length).with_prompts(run.read_prompts())
-
-    @classmethod
-    def of_checkpoint(  # noqa: D102
-        cls, checkpoint: Any, max_length: int | None = None
-    ) -> "Embedder":
-        return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
-
     def with_model(self, model: Any) -> "Embedder":  # noqa: D102
         pipeline = super().with_model(model)
-        pipeline.codec, pipeline.dimensions = self.codec, self.dimensions
-        return pipeline
-
-    def with_prompts(self, prompts: TextPrompts | None) -> "Embedder":
-        """Returns a pipeline that differs in its `TextPrompts`; `None`: it has none."""
-        pipeline = self.with_model(self.model if len(self.models) == 1 else list(self.models))
-        pipeline.codec = self.codec.with_choices(prompts)
+        pipeline.dimensions = self.dimensions
         return pipeline
 
     def _set(self, name, value):
         if name == "prompt":
-            self.codec = self.codec.with_choices(self.codec.choices.replaced(value))
+            super()._set(name, value)
             return
         self._check_dimensions(value)
         self.dimensions = value
@@ -210,7 +124,7 @@ class Embedder(TextPass):
             ValueError: If `dimensions` is out of range, or there is no such prompt.
         """
         self._check_dimensions(dimensions)
-        pipeline = self if prompt is None else self._prompted(prompt)
+        pipeline = self if prompt is None else self.prompted(prompt)
         texts = check_sentences(texts, "texts")
         vectors = self.stacked(pipeline.answer(texts, batch_size=batch_size))
         return vectors if dimensions is None else self._shortened(vectors, dimensions)

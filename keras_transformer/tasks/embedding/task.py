@@ -1,120 +1,36 @@
 """The task of sentence embeddings."""
 
-import time
 from typing import Any
 
-from keras_transformer.tasks.correlation import spearman
+import numpy as np
+
 from keras_transformer.tasks.embedding.config import EmbedderConfig
-from keras_transformer.tasks.embedding.metrics import cosines, ranks_of_partners, recall_at
-from keras_transformer.tasks.task import LOSS, Metric, Task
-from keras_transformer.text.lines import read_lines
-from keras_transformer.text.numbers import parse_number
+from keras_transformer.tasks.embedding.metrics import cosines
+from keras_transformer.tasks.task import LOSS, Metric
+from keras_transformer.tasks.text_pairs import TextPairsTask
 
 
-class EmbeddingTask(Task):
+class EmbeddingTask(TextPairsTask):
     """Vectors of texts by a `TextEmbedder`, trained on pairs of texts that belong together."""
 
     name = "embedding"
-    columns = ("text", "similar")
-    file_columns = ("pairs of texts, or pairs with a score,",)
-    texts = {"source": ("text", "similar")}
     training = "keras_transformer.training.tasks.embedding:EmbeddingTraining"
     config_class = EmbedderConfig
     metrics = {
         "loss": LOSS,
         "recall_at_1": Metric("recall at 1", higher_is_better=True, of_texts=True),
     }
-    unit = "examples"
-    unused = ("training.r_drop", "training.label_smoothing")
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102
         from keras_transformer.tasks.embedding.pipeline import Embedder
 
         return Embedder
 
-    def check(self, settings) -> None:
-        """Refuses gradient accumulation, whose batches do not see each other's texts."""
-        if settings.training.accumulate > 1:
-            raise ValueError(
-                "`training.accumulate` must be 1 for embedding: every text is compared with those "
-                "of its own batch, so that several small batches are not one large batch. "
-                f"Received: training.accumulate={settings.training.accumulate}."
-            )
+    def similarities(self, pipeline, results, others) -> Any:
+        """Returns a function of the dot products of vectors; see `TextPairsTask.similarities`."""
+        ours, theirs = (np.asarray(pipeline.stacked(x), "float64") for x in (results, others))
+        return lambda texts, partners: ours[texts] @ theirs[partners].T
 
-    def read_files(self, source, reference=None) -> list[list]:
-        """Reads a file with two texts on each line and, on every line or on none, a score.
-
-        Args:
-            source: Path of the file; its columns are separated by tabs.
-            reference: `None`.
-
-        Returns:
-            Lists of the first texts, the second texts and, if there are any, the scores.
-
-        Raises:
-            ValueError: If a line is not UTF-8 or has other columns, or a score is not a number.
-        """
-        rows: list[list[Any]] = [line.split("\t") for line in read_lines(source)]
-        width = len(rows[0]) if rows else 2
-        for number, row in enumerate(rows, start=1):
-            where = f"{source}, line {number}: "
-            if len(row) not in (2, 3):
-                raise ValueError(
-                    f"{where}must have two texts, or two texts and a score, separated by tabs. "
-                    f"Received: {len(row)} columns."
-                )
-            if len(row) != width:
-                raise ValueError(
-                    f"{where}must have {width} columns, as line 1. Received: {len(row)} columns."
-                )
-            if width == 3 and (value := parse_number(row[2].strip(" \r"))) is None:
-                raise ValueError(f"{where}the score must be a number. Received: {row[2]!r}.")
-            if width == 3:
-                row[2] = value
-        return [list(column) for column in zip(*rows, strict=True)] or [[], []]
-
-    def measure(self, pipeline, inputs, references) -> dict[str, Any]:
-        """Returns `recall_at_1`, from 0 to 100; see `ranks_of_partners`."""
-        vectors = pipeline.embed([*inputs, *references])
-        count = len(inputs)
-        ranks = ranks_of_partners(vectors[:count], vectors[count:], inputs, references)
-        return {"recall_at_1": recall_at(ranks, 1)}
-
-    def evaluate(self, pipeline, columns) -> dict[str, Any]:
-        """Compares the similarities of texts with pairs or with scores.
-
-        Args:
-            pipeline: An `Embedder`.
-            columns: Lists of the first and the second texts, and of their scores if there are any.
-
-        Returns:
-            A dictionary. With scores: `spearman`, 100 times the rank correlation of the scores with
-            the cosines of the vectors. Without: `recall_at_1`, `recall_at_5` and `recall_at_10`,
-            from 0 to 100, the share of texts whose partner is among the most similar candidates;
-            and `candidates`, the number of different second texts. See `ranks_of_partners`. In any
-            case `pairs`; `truncated`, the number of texts that were truncated; and `seconds`.
-
-        Raises:
-            ValueError: If there are no pairs, or all scores are equal.
-        """
-        texts, others, *scores = columns
-        if not texts:
-            raise ValueError("There are no pairs of texts to evaluate.")
-        if scores and len({*scores[0]}) < 2:
-            raise ValueError(
-                "The scores of the pairs must differ: a rank correlation with equal scores is not "
-                f"defined. Received: {len(scores[0])} times {scores[0][0]}."
-            )
-        begin = time.monotonic()
-        results = pipeline.answer([*texts, *others])
-        seconds = round(time.monotonic() - begin, 3)
-        vectors = pipeline.stacked(results)
-        ours, theirs = vectors[: len(texts)], vectors[len(texts) :]
-        if scores:
-            metrics = {"spearman": spearman(cosines(ours, theirs), scores[0])}
-        else:
-            ranks = ranks_of_partners(ours, theirs, texts, others)
-            metrics = {f"recall_at_{count}": recall_at(ranks, count) for count in (1, 5, 10)}
-            metrics["candidates"] = len({*others})
-        truncated = sum(result.truncated for result in results)
-        return {**metrics, "pairs": len(texts), "truncated": truncated, "seconds": seconds}
+    def of_pairs(self, pipeline, results, others) -> Any:
+        """Returns the cosine of each pair, float64 `[T]`."""
+        return cosines(pipeline.stacked(results), pipeline.stacked(others))

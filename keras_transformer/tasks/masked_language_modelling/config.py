@@ -1,32 +1,26 @@
 """Configurations of a `MaskedLanguageModel`: its head with its masks, and the whole model."""
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from keras_transformer.arguments import documented, option
 from keras_transformer.checks import check_rate, check_share
-from keras_transformer.config.label_heads import LinearHeadConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
-from keras_transformer.config.tokens import NextTokenHead, TokenInput
+from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vocabulary_head import VocabularyHead
 
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
+class MaskedTokenHead(VocabularyHead):
     """Configuration of a head that predicts the tokens that masks hide.
 
     Args:
         **options: See `help(MaskedTokenHead)`.
     """
 
-    output_bias: bool = option(True, "Adds a bias to the logits, as in BERT.")
-    transform: bool = option(
-        True,
-        """Adds a dense layer with `transform_activation` and a normalisation before the output
-        weights, as in BERT. Its output is as wide as the embedding.""",
-    )
     masking_rate: Annotated[float, check_rate] = option(
         0.15,
         """Share of the tokens of a text that training hides and predicts, above 0; at least one
@@ -63,14 +57,6 @@ class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
             raise ValueError(
                 "The sum of `mask_share` and `random_share` must be at most 1. "
                 f"Received: mask_share={shares[0]}, random_share={shares[1]}."
-            )
-
-    def check_with(self, config: Any) -> None:  # noqa: D102
-        if config.input.embedding_size is not None and self.is_tied and not self.transform:
-            raise ValueError(
-                "`embedding_size` needs `transform` or `tie='none'`: the output weights are as "
-                "wide as the embedding. "
-                f"Received: embedding_size={config.input.embedding_size}."
             )
 
 

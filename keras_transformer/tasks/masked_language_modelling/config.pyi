@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self, Unpack
 from typing_extensions import TypedDict
 
 from keras_transformer.checks import check_rate, check_share
-from keras_transformer.config.label_heads import LinearHeadConfig
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.stack import StackConfig
-from keras_transformer.config.tokens import NextTokenHead, TokenInput
+from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vocabulary_head import VocabularyHead
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -19,15 +19,12 @@ from keras_transformer.positions.position import Position
 from keras_transformer.scores.score import AttentionScore
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MaskedTokenHead(LinearHeadConfig, NextTokenHead):
-    output_bias: bool = ...
-    transform: bool = ...
+class MaskedTokenHead(VocabularyHead):
     masking_rate: Annotated[float, check_rate] = ...
     mask_share: Annotated[float, check_share] = ...
     random_share: Annotated[float, check_share] = ...
     whole_word_masking: bool = ...
     def __post_init__(self) -> None: ...
-    def check_with(self, config: Any) -> None: ...
 
 class MaskedLanguageModelOptions(TypedDict, total=False, closed=True):
     vocab_size: int

@@ -1,50 +1,17 @@
 """Masked language model: an encoder that predicts tokens hidden by masks."""
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 
 from keras_transformer.layers.masks import fitting_masks
-from keras_transformer.models.encoder import EncoderModel
-from keras_transformer.models.heads.head import make_transform, transformed
-from keras_transformer.models.heads.next_token import NextTokenLogits
-from keras_transformer.models.inputs.tokens import EmbeddedTokens
-from keras_transformer.models.model import TokenOutput
+from keras_transformer.models.vocabulary_encoder import VocabularyEncoder
 from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
 from keras_transformer.tensors import Tensor
 
 
-class MaskedTokenLogits(NextTokenLogits):
-    """Logits of the token at each position, after a dense layer and a normalisation.
-
-    Args:
-        embedding: The embedding of the tokens; if weights are tied, its table is also the output
-            weights.
-    """
-
-    def make_layers(self, config, policy, kernels, embedding) -> dict[str, Any]:  # noqa: D102
-        width = config.input.embedding_size or config.encoder.d_model
-        return {
-            **make_transform(config, policy, width),
-            **super().make_layers(config, policy, kernels, embedding),
-        }
-
-    def before_weights(self, hidden) -> Tensor:
-        """Returns the input of the output weights, `[B, S, E]`, for hidden states `[B, S, D]`."""
-        return transformed(hidden, self.layers)
-
-    def __call__(self, hidden, inputs=None, padding_mask=None) -> Tensor:  # noqa: D102
-        return super().__call__(self.before_weights(hidden), inputs)  # [B, S, V]
-
-    @property
-    def drawn(self) -> tuple[keras.Layer, ...]:  # noqa: D102
-        names = [name for name in ("transform", "transform_norm") if name in self.layers]
-        return *(self.layers[name] for name in names), *super().drawn
-
-
 @keras.saving.register_keras_serializable(package="keras_transformer")
-class MaskedLanguageModel(TokenOutput, EncoderModel):
+class MaskedLanguageModel(VocabularyEncoder):
     """The encoder of Fig. 1 with logits of the vocabulary at each position.
 
     Args:
@@ -74,12 +41,7 @@ class MaskedLanguageModel(TokenOutput, EncoderModel):
     """
 
     config_class = MaskedLanguageModelConfig
-    input_class, head_class = EmbeddedTokens, MaskedTokenLogits
     default_name = "masked_language_model"
-
-    @classmethod
-    def make_head(cls, config: Any, policy: Any, kernels: Any, embeddings: Any = ()) -> Any:  # noqa: D102
-        return cls.head_class(config, policy, kernels, embedding=next(iter(embeddings), None))
 
     @fitting_masks()
     def hidden_states(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.training.tasks.embedding import ContrastiveLoss
+from keras_transformer.training.losses.contrastive import ContrastiveLoss
 
 SCALE = 3.0
 VECTORS = np.random.default_rng(0).normal(size=(10, 7)).astype("float32")  # five pairs
