@@ -9,7 +9,39 @@ from keras_transformer.config.parts import PartConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorOptions(PartConfig):
+class SimilarityOptions(PartConfig):
+    """Base class of configurations of heads whose outputs are compared by dot products."""
+
+    similarity_scale: OptionalNumber = option(
+        None,
+        """Factor on the similarities in the loss, the inverse of a temperature. `None`: 20 for
+        vectors of unit length, otherwise 1.""",
+    )
+
+    @property
+    def scale(self) -> float:
+        """Factor on the similarities in the loss."""
+        return self.default_scale if self.similarity_scale is None else self.similarity_scale
+
+    @property
+    def default_scale(self) -> float:
+        """The factor unless `similarity_scale` is set."""
+        return 1.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextPairsOptions(SimilarityOptions):
+    """Base class of configurations of heads that are trained on pairs of texts."""
+
+    symmetric: bool = option(
+        False,
+        """Compares, in the loss, also each second text with all first texts of its batch, as in
+        CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class VectorOptions(SimilarityOptions):
     """Base class of configurations of heads whose output is one vector."""
 
     dimensions: OptionalCount = option(
@@ -20,11 +52,6 @@ class VectorOptions(PartConfig):
     normalize: bool = option(
         True,
         """Scales vectors to unit length, so that their dot products are cosines.""",
-    )
-    similarity_scale: OptionalNumber = option(
-        None,
-        """Factor on the similarities in the loss, the inverse of a temperature. `None`: 20
-        with `normalize`, otherwise 1.""",
     )
 
     def width(self, d_model: int) -> int:
@@ -41,10 +68,8 @@ class VectorOptions(PartConfig):
         return "`d_model`"
 
     @property
-    def scale(self) -> float:
-        """Factor on the similarities in the loss."""
-        default = 20.0 if self.normalize else 1.0
-        return default if self.similarity_scale is None else self.similarity_scale
+    def default_scale(self) -> float:  # noqa: D102
+        return 20.0 if self.normalize else 1.0
 
     def check_with(self, config: Any) -> None:  # noqa: D102
         width = self.width_after_pooling(config.encoder.d_model)

@@ -8,7 +8,7 @@ from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
 from keras_transformer.config.tokens import TokenInput
-from keras_transformer.config.vectors import VectorOptions
+from keras_transformer.config.vectors import TextPairsOptions, VectorOptions
 from keras_transformer.tasks.embedding.modules.module import VectorModule
 
 AFTER_POOLING = "after_pooling"
@@ -16,7 +16,7 @@ AFTER_POOLING = "after_pooling"
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorHead(VectorOptions):
+class VectorHead(TextPairsOptions, VectorOptions):
     """Configuration of a head that represents a whole text by one vector.
 
     Args:
@@ -34,11 +34,6 @@ class VectorHead(VectorOptions):
         """Layers after pooling, in order: `"dense"`, `"layer_norm"`, `"unit_length"`, or tables
         with such a `kind` and its options, such as `{ kind = "dense", units = 256, activation =
         "tanh", bias = true }`. In Python also `VectorModule`s.""",
-    )
-    symmetric: bool = option(
-        False,
-        """Compares, in the loss, also each second text with all first texts of its batch, as in
-        CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
     )
 
     def __post_init__(self) -> None:

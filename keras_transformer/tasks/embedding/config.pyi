@@ -9,7 +9,7 @@ from keras_transformer.config.label_heads import Pooling
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import TokenInput
-from keras_transformer.config.vectors import VectorOptions
+from keras_transformer.config.vectors import TextPairsOptions, VectorOptions
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
 from keras_transformer.mixers.window import AttentionWindow
@@ -21,11 +21,10 @@ from keras_transformer.scores.score import AttentionScore
 AFTER_POOLING: str
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class VectorHead(VectorOptions):
+class VectorHead(TextPairsOptions, VectorOptions):
     pooling: Pooling = ...
     causal: bool = ...
     after_pooling: tuple = ...
-    symmetric: bool = ...
     def __post_init__(self) -> None: ...
     @property
     def before_dimensions(self) -> str: ...
@@ -64,13 +63,13 @@ class EmbedderOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
+    similarity_scale: float | None
     dimensions: int | None
     normalize: bool
-    similarity_scale: float | None
+    symmetric: bool
     pooling: Literal["mean", "max", "first", "last", "attention"]
     causal: bool
     after_pooling: tuple | list
-    symmetric: bool
     input: TokenInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
     head: VectorHead | dict[str, Any] | None
@@ -111,13 +110,13 @@ class EmbedderConfig(ModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
+        similarity_scale: float | None = None,
         dimensions: int | None = None,
         normalize: bool = True,
-        similarity_scale: float | None = None,
+        symmetric: bool = False,
         pooling: Literal["mean", "max", "first", "last", "attention"] = "mean",
         causal: bool = False,
         after_pooling: tuple | list = (),
-        symmetric: bool = False,
         input: TokenInput | dict[str, Any] | None = None,
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,
         head: VectorHead | dict[str, Any] | None = None,

@@ -57,9 +57,9 @@ class ImageEmbedderOptions(TypedDict, total=False, closed=True):
     query_key_norm: Norm | str | dict[str, Any] | None
     score: AttentionScore | str | dict[str, Any]
     window: AttentionWindow | str | dict[str, Any] | int | None
+    similarity_scale: float | None
     dimensions: int | None
     normalize: bool
-    similarity_scale: float | None
     pooling: Literal["class", "mean", "max", "attention"]
     input: PatchInput | dict[str, Any] | None
     encoder: StackConfig | dict[str, Any] | Mixer | str | None
@@ -103,9 +103,9 @@ class ImageEmbedderConfig(PatchModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
+        similarity_scale: float | None = None,
         dimensions: int | None = None,
         normalize: bool = True,
-        similarity_scale: float | None = None,
         pooling: Literal["class", "mean", "max", "attention"] = "class",
         input: PatchInput | dict[str, Any] | None = None,
         encoder: StackConfig | dict[str, Any] | Mixer | str | None = None,

@@ -4,11 +4,12 @@ import dataclasses
 from typing import Annotated, Literal
 
 from keras_transformer.arguments import documented, option
-from keras_transformer.checks import Count, OptionalCount, OptionalNumber, check_not_negative
+from keras_transformer.checks import Count, OptionalCount, check_not_negative
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.parts import Part
 from keras_transformer.config.stack import ENCODER
 from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vectors import TextPairsOptions
 from keras_transformer.config.vocabulary_head import VocabularyHead
 
 Weight = Annotated[float, check_not_negative]
@@ -16,7 +17,7 @@ Weight = Annotated[float, check_not_negative]
 
 @documented
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SparseVectorHead(VocabularyHead):
+class SparseVectorHead(TextPairsOptions, VocabularyHead):
     """Configuration of a head that gives each token of the vocabulary a weight for a whole text.
 
     Args:
@@ -38,14 +39,6 @@ class SparseVectorHead(VocabularyHead):
         "Largest number of tokens in a vector: those with the largest weights.",
         statistic=True,
     )
-    similarity_scale: OptionalNumber = option(
-        None, "Factor on the similarities in the loss, the inverse of a temperature. `None`: 1."
-    )
-    symmetric: bool = option(
-        False,
-        """Compares, in the loss, also each second text with all first texts of its batch, instead
-        of each first text with all second texts only.""",
-    )
     query_flops: Weight = option(
         0.0005,
         """Factor in the loss of the first texts' FLOPS, `sum_v (mean_i w_iv)^2` (Paria et al.,
@@ -61,11 +54,6 @@ class SparseVectorHead(VocabularyHead):
         the update. `None`: a third of `training.updates`.""",
         statistic=True,
     )
-
-    @property
-    def scale(self) -> float:
-        """Factor on the similarities in the loss."""
-        return 1.0 if self.similarity_scale is None else self.similarity_scale
 
 
 class SparseEmbedderConfig(ModelConfig):

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal, Self, Unpack
 
 from typing_extensions import TypedDict
 
-from keras_transformer.checks import Count, OptionalCount, OptionalNumber, check_not_negative
+from keras_transformer.checks import Count, OptionalCount, check_not_negative
 from keras_transformer.config.model import ModelConfig
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.config.tokens import TokenInput
+from keras_transformer.config.vectors import TextPairsOptions
 from keras_transformer.config.vocabulary_head import VocabularyHead
 from keras_transformer.feed_forwards.network import Network
 from keras_transformer.mixers.mixer import Mixer
@@ -21,17 +22,13 @@ from keras_transformer.scores.score import AttentionScore
 Weight = Annotated[float, check_not_negative]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SparseVectorHead(VocabularyHead):
+class SparseVectorHead(TextPairsOptions, VocabularyHead):
     pooling: Literal["max", "sum"] = ...
     saturation: Literal["log", "double_log"] = ...
     max_active: Count = ...
-    similarity_scale: OptionalNumber = ...
-    symmetric: bool = ...
     query_flops: Weight = ...
     text_flops: Weight = ...
     flops_updates: OptionalCount = ...
-    @property
-    def scale(self) -> float: ...
 
 class SparseEmbedderOptions(TypedDict, total=False, closed=True):
     vocab_size: int
@@ -70,11 +67,11 @@ class SparseEmbedderOptions(TypedDict, total=False, closed=True):
     output_bias: bool
     transform: bool
     transform_activation: str
+    similarity_scale: float | None
+    symmetric: bool
     pooling: Literal["max", "sum"]
     saturation: Literal["log", "double_log"]
     max_active: int
-    similarity_scale: float | None
-    symmetric: bool
     query_flops: float
     text_flops: float
     flops_updates: int | None
@@ -122,11 +119,11 @@ class SparseEmbedderConfig(ModelConfig):
         output_bias: bool = True,
         transform: bool = True,
         transform_activation: str = "gelu",
+        similarity_scale: float | None = None,
+        symmetric: bool = False,
         pooling: Literal["max", "sum"] = "max",
         saturation: Literal["log", "double_log"] = "log",
         max_active: int = 256,
-        similarity_scale: float | None = None,
-        symmetric: bool = False,
         query_flops: float = 0.0005,
         text_flops: float = 0.0003,
         flops_updates: int | None = None,
