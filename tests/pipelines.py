@@ -19,6 +19,8 @@ from keras_transformer.models import (
     MaskedLanguageModelConfig,
     MultiLabelClassifier,
     MultiLabelClassifierConfig,
+    MultiVectorEncoder,
+    MultiVectorEncoderConfig,
     PairScorer,
     PairScorerConfig,
     SeriesConfig,
@@ -40,6 +42,7 @@ from keras_transformer.pipelines import (
     Embedder,
     ImageClassificationPipeline,
     ImageEmbeddingPipeline,
+    LateInteractionRanker,
     MaskFiller,
     MultiLabelClassificationPipeline,
     QuestionAnswerer,
@@ -159,6 +162,24 @@ def answerer():
 def reranker():
     config = PairScorerConfig(vocab_size=30, **SIZES, pooler=True)
     return Reranker(with_larger_weights(PairScorer(config)), tokenizer())
+
+
+CONTROL = ("<q>", "<p>", "<mask>")
+MARKERS = 4, 5, 6  # their ids
+SKIPPED = (8, 19)
+
+
+@functools.cache
+def ranker():
+    """A ranker by late interaction whose queries are filled up to 8 tokens."""
+    query, passage, mask = MARKERS
+    config = MultiVectorEncoderConfig(
+        vocab_size=33, **SIZES, dimensions=5, query_length=8, passage_length=10,
+        query_marker_id=query, passage_marker_id=passage, expansion="unattended",
+        expansion_id=mask, skipped_ids=SKIPPED,
+    )  # fmt: skip
+    model = with_larger_weights(MultiVectorEncoder(config))
+    return LateInteractionRanker(model, tokenizer(33, CONTROL))
 
 
 def story_answerer(encoder="memory", **options):

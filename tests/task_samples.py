@@ -86,6 +86,7 @@ SAMPLES = {
     pipelines.token_classifier: pipelines.LINES,
     pipelines.filler: [line.replace("cat", "<mask>") for line in pipelines.LINES],
     pipelines.reranker: [("a cat", line) for line in pipelines.LINES],
+    pipelines.ranker: [("a cat", line) for line in pipelines.LINES],
     pipelines.answerer: [("a cat", line) for line in pipelines.LINES],
     pipelines.story_answerer: STORIES,
     reading_transformer: STORIES,

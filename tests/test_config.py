@@ -414,6 +414,8 @@ DECLARED_AGAIN = {
     **dict.fromkeys(["image_width", "embedding_scale", "kernel_size"], "NeuralGPU"),
     # A subclass has another default or other choices.
     **dict.fromkeys(["labels", "pooling", "output_bias", "tie", "transform"], "another default"),
+    # Vectors of texts and of tokens: the first features and a linear map, cosines and their sums.
+    **dict.fromkeys(["dimensions", "similarity_scale"], "other meanings"),
     # Pairs with and without an answer in them; languages of generated data and of requests.
     **dict.fromkeys(["pair_layout", "source_language", "target_language"], "other choices"),
     # Each search has its own, whose declaration is one function; a run has a rule for all of them.

@@ -90,6 +90,11 @@ class SavedModelAnswers:
         del self.weights, self.functions
         gc.collect()
 
+    def _to_check(self):
+        """Returns the names of the signatures to call, that of the first part for all parts."""
+        others = self._codec.parts[1:]
+        return [name for name in self.names if name not in others]
+
     def verify(self, draft, name) -> dict[str, Any]:
         """Checks every signature through both loaders; returns the results of the first one.
 
@@ -100,7 +105,7 @@ class SavedModelAnswers:
         for load, program in loaders_for(self._pipeline.model):
             self._progress(f"calling every signature as {program} loads it")
             with load(draft) as model:
-                for signature in self.names:
+                for signature in self._to_check():
                     results = _results(model, signature, self._codec, self._agreement.examples)
                     reports.append(self._agreement.judge(results, f"{name}, {signature}"))
         return reports[0]
@@ -127,6 +132,10 @@ def _results(model, signature, codec, examples):
         if signature in (DEFAULT, OPTIONS):
             options = codec.options(batch) if signature == OPTIONS else {}
             return codec.results(_arrays(model.run(signature, **request, **options)))
+        if signature in codec.parts:
+            requests = codec.part_requests(batch).items()
+            answers = {part: _arrays(model.run(part, **request)) for part, request in requests}
+            return codec.results(_arrays(codec.joined(answers)))
         inputs, rest = codec.encode(**request)
         outputs = _arrays(model.run(signature, **inputs))
         for output, names in _arrays(codec.named(outputs)).items():

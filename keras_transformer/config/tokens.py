@@ -60,12 +60,12 @@ class TokenInput(VocabularyOptions):
         **options: See `help(TokenInput)`.
     """
 
-    segments: Literal["none", "from_bos", "after_eos"] = option(
+    segments: Literal["none", "from_bos", "after_eos", "first"] = option(
         "none",
         """Segment embeddings: one learned vector is added to the tokens of the first text and
         another one to the tokens of the second (Devlin et al., 2019). The second text begins at the
-        first `bos_id`, `"from_bos"`, or after the first `eos_id`, `"after_eos"`. `"none"`: no
-        segment embeddings.""",
+        first `bos_id`, `"from_bos"`, or after the first `eos_id`, `"after_eos"`. `"first"`: all
+        tokens get the vector of the first text. `"none"`: no segment embeddings.""",
     )
 
     embedding_size: OptionalCount = option(

@@ -14,6 +14,8 @@ from ..tasks.image_embedding.config import ImageEmbedderConfig as ImageEmbedderC
 from ..tasks.image_embedding.model import ImageEmbedder as ImageEmbedder
 from ..tasks.language_modelling.config import LanguageModelConfig as LanguageModelConfig
 from ..tasks.language_modelling.model import LanguageModel as LanguageModel
+from ..tasks.late_interaction.config import MultiVectorEncoderConfig as MultiVectorEncoderConfig
+from ..tasks.late_interaction.model import MultiVectorEncoder as MultiVectorEncoder
 from ..tasks.masked_language_modelling.config import (
     MaskedLanguageModelConfig as MaskedLanguageModelConfig,
 )

@@ -23,6 +23,8 @@ from ..tasks.image_embedding.pipeline import (
 )
 from ..tasks.language_modelling.chat import Chat as Chat
 from ..tasks.language_modelling.pipeline import TextGenerator as TextGenerator
+from ..tasks.late_interaction.codec import Interaction as Interaction
+from ..tasks.late_interaction.pipeline import LateInteractionRanker as LateInteractionRanker
 from ..tasks.masked_language_modelling.pipeline import Filling as Filling, MaskFiller as MaskFiller
 from ..tasks.multi_label_classification.codec import LabelSet as LabelSet
 from ..tasks.multi_label_classification.pipeline import (
@@ -39,8 +41,9 @@ from ..tasks.results import (
 )
 from ..tasks.run import Run as Run
 from ..tasks.scoring.codec import PairScore as PairScore
-from ..tasks.scoring.pipeline import Ranked as Ranked, Reranker as Reranker
+from ..tasks.scoring.pipeline import Reranker as Reranker
 from ..tasks.single_pass.labels import Classification as Classification
+from ..tasks.single_pass.text_pairs import Ranked as Ranked
 from ..tasks.sparse_embedding.pipeline import SparseEmbedder as SparseEmbedder
 from ..tasks.sparse_embedding.vector import SparseVector as SparseVector
 from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer

@@ -107,7 +107,7 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
     if modules is None or of_all.get("model_type") == CROSS_ENCODER:
         return None
     path = folder.path / MODULES
-    kinds, places = _kinds(modules, path)
+    kinds, places = kinds_of(modules, path)
     known = {kind.published: kind for kind in VectorModule.kinds().values()}
     if kinds[:2] != list(KINDS) or not {*kinds[2:]} <= {*known}:
         raise ValueError(
@@ -173,7 +173,7 @@ def max_length_of(folder) -> int | None:
     return None
 
 
-def _kinds(modules, path):
+def kinds_of(modules, path) -> tuple[list[str], list[str]]:
     """Returns the kinds of modules, such as `"Pooling"`, and the folders of their files."""
     kinds, places = [], []
     for number, module in enumerate(modules):

@@ -8,7 +8,9 @@ from typing import Any
 
 from keras_transformer.pretrained.added_tokens import describe_mask
 from keras_transformer.pretrained.cross_encoder import read_activation
+from keras_transformer.pretrained.late_interaction import read_late_interaction
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
+from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.sentence_encoder import max_length_of
 from keras_transformer.pretrained.sentence_family import SentenceFamily
 from keras_transformer.pretrained.wordpiece import read_wordpiece
@@ -16,6 +18,8 @@ from keras_transformer.tasks.classification.config import ClassifierConfig
 from keras_transformer.tasks.classification.model import TextClassifier
 from keras_transformer.tasks.embedding.config import EmbedderConfig
 from keras_transformer.tasks.embedding.model import TextEmbedder
+from keras_transformer.tasks.late_interaction.config import MultiVectorEncoderConfig
+from keras_transformer.tasks.late_interaction.model import MultiVectorEncoder
 from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
 from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
 from keras_transformer.tasks.multi_label_classification.config import (
@@ -80,6 +84,7 @@ class MaskHead(typing.NamedTuple):
 
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 PAIRS = HeadKind("scoring", PairScorerConfig, PairScorer)  # `TEXTS` with one logit
+TOKENS = HeadKind("late_interaction", MultiVectorEncoderConfig, MultiVectorEncoder)
 LABEL_SETS = HeadKind(  # `TEXTS` with this `problem_type`
     "multi_label_classification", MultiLabelClassifierConfig, MultiLabelClassifier
 )
@@ -89,9 +94,9 @@ LONGEST_ANSWER = 15  # in tokens, as in Hugging Face's pipeline
 class TextEncoder(SentenceFamily):
     """A folder with an encoder of texts, whose `architectures` determine the head and the task.
 
-    A folder of a sentence encoder becomes a model for vectors of texts, whatever its heads. Any
-    other checkpoint without a head that has a place here becomes a classifier with an untrained
-    one.
+    A folder of a sentence encoder becomes a model for vectors of texts, whatever its heads, and one
+    of a ColBERT model a model for vectors of tokens. Any other checkpoint without a head that has a
+    place here becomes a classifier with an untrained one.
 
     Attributes:
         classes: Begins the names of the family's classes in `transformers`, such as `"Bert"`.
@@ -129,7 +134,31 @@ class TextEncoder(SentenceFamily):
     @property
     def reader(self) -> str:
         """Class of `transformers` that reads the folder, for messages."""
-        return "AutoModel" if self.sentences else f"AutoModel{self._head or TEXTS}"
+        return "AutoModel" if self.represents else f"AutoModel{self._head or TEXTS}"
+
+    @functools.cached_property
+    def interaction(self) -> Any:
+        """The `LateInteraction` that the folder describes, or `None`."""
+        return read_late_interaction(self.folder, self.settings)
+
+    @functools.cached_property
+    def sentences(self) -> Any:
+        """The `SentenceEncoder` that the folder describes, or `None`."""
+        return None if self.interaction else super().sentences
+
+    @property
+    def represents(self) -> bool:
+        """True if the checkpoint represents texts by vectors, of texts or of tokens."""
+        return bool(self.interaction or self.sentences)
+
+    def read_tensors(self) -> Reader:  # noqa: D102
+        reader = super().read_tensors()
+        return Reader(self.interaction.join(reader.tensors)) if self.interaction else reader
+
+    def names_after_pooling(self) -> Iterator[Weight]:  # noqa: D102
+        if self.interaction:
+            yield from self.interaction.names(self.tensors)
+        yield from super().names_after_pooling()
 
     def make_config(self, pooler=None, **options) -> Any:
         """Returns the configuration of the encoder with its head.
@@ -144,7 +173,9 @@ class TextEncoder(SentenceFamily):
             options = {"pooling": "first", **options}
             if pooler is not None:
                 options |= {"pooler": True, "pooler_activation": pooler}
-        if self.sentences:
+        if self.interaction:
+            options |= self._of_interaction(options)
+        elif self.sentences:
             options |= self._of_sentences(options)
         elif self._kind is PAIRS:
             options |= self._of_pairs(options)
@@ -232,6 +263,18 @@ class TextEncoder(SentenceFamily):
             **self.sentences.options,
         }
 
+    def _of_interaction(self, options):
+        """Returns the options of a ColBERT model."""
+        self.interaction.check_tokenizer(self.tokenizer)
+        width, bias = self.interaction.size(self.tensors, options["d_model"])
+        segments = "none" if options.get("segments", "none") == "none" else "first"
+        return {
+            "segments": segments,  # also of the tokens that fill up a query
+            "dimensions": width,
+            "projection_bias": bias,
+            **self.interaction.options(self.tokenizer, options["max_length"]),
+        }
+
     def _of_pairs(self, options):
         """Returns the options of a cross-encoder, and counts the positions that it cuts off."""
         return {
@@ -266,7 +309,8 @@ class TextEncoder(SentenceFamily):
         Raises:
             ValueError: If a file is missing, damaged or does not fit the settings; it is named.
         """
-        return read_wordpiece(self.folder, self.settings)
+        markers = self.interaction.markers if self.interaction else ()
+        return read_wordpiece(self.folder, self.settings, markers=markers)
 
     def checked(self, tokenizer) -> Any:
         """Returns a tokenizer after checking that its padding is that of the settings."""
@@ -294,10 +338,12 @@ class TextEncoder(SentenceFamily):
     @property
     def pools_texts(self) -> bool:
         """True if the model has a head for labels or scores of whole texts, perhaps untrained."""
-        return not self.sentences and (self._head or TEXTS) == TEXTS
+        return not self.represents and (self._head or TEXTS) == TEXTS
 
     @functools.cached_property
     def _kind(self):
+        if self.interaction:
+            return TOKENS
         if self.sentences:
             return VECTORS
         if self._head == TEXTS and self.settings.num_labels == 1:
@@ -311,6 +357,8 @@ class TextEncoder(SentenceFamily):
         """End of the name of the checkpoint's class, a key of `heads`; `None` for any other."""
         known = {self.classes + end: end for end in self.heads}
         others = [self.classes + end for end in self.others]
+        if self.interaction:
+            return None
         named = self.settings.architecture([*known, *others], *others[:1])
         return None if self.sentences else known.get(named)
 

@@ -18,7 +18,9 @@ KEYS = {"pad": "pad_token", "unk": "unk_token", "bos": "cls_token", "eos": "sep_
 KINDS = {"model": "WordPiece", "normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
 
 
-def read_wordpiece(folder, settings, special=SPECIAL, pad=0, mask=MASK) -> WordPieceTokenizer:
+def read_wordpiece(
+    folder, settings, special=SPECIAL, pad=0, mask=MASK, markers=()
+) -> WordPieceTokenizer:
     """Returns the `WordPieceTokenizer` of a checkpoint, padded to the model's vocabulary size.
 
     Args:
@@ -28,6 +30,7 @@ def read_wordpiece(folder, settings, special=SPECIAL, pad=0, mask=MASK) -> WordP
             does not name them.
         pad: Id of padding if the settings name none.
         mask: The mask token, for a folder that does not name it.
+        markers: Tokens that a model inserts, which need not be special in the files.
 
     Raises:
         ValueError: If a file is missing or damaged, does not fit the model, or contains another
@@ -40,11 +43,17 @@ def read_wordpiece(folder, settings, special=SPECIAL, pad=0, mask=MASK) -> WordP
         ids, normalizer, longest = _from_lines(folder.text(LINES), options)
     else:
         ids, normalizer, longest = _from_json(content, path, options)
-    ids = with_added_tokens(ids, folder, content, path)
+    found: list | None = [] if markers else None
+    ids = with_added_tokens(ids, folder, content, path, found)
+    for name in {*(found or ())} - {*markers}:
+        raise ValueError(f"{path}: added tokens must be special or markers. Received: {name!r}.")
     check_ids(ids, size, path)
     names = {number: piece for piece, number in ids.items()}
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
-    special = {r: token_name(options.get(KEYS[r])) or name for r, name in special.items()}
+    own = {r: token_name(options.get(KEYS[r])) for r in special}
+    if own["pad"] == (token_name(options.get("mask_token")) or mask):
+        own["pad"] = None  # PyLate saves the token that fills up queries
+    special = {r: own[r] or name for r, name in special.items()}
     mask, _ = read_mask(ids, folder, content, mask)  # splitting at white space strips every word
     special |= {} if mask is None else {"mask": mask}
     try:

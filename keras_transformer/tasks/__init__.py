@@ -19,6 +19,7 @@ TASKS = Registry(
         "scoring": "scoring.task:ScoringTask",
         "embedding": "embedding.task:EmbeddingTask",
         "sparse_embedding": "sparse_embedding.task:SparseEmbeddingTask",
+        "late_interaction": "late_interaction.task:LateInteractionTask",
         "token_classification": "token_classification.task:TokenClassificationTask",
         "question_answering": "question_answering.task:QuestionAnsweringTask",
         "language_modelling": "language_modelling.task:LanguageModellingTask",

@@ -277,6 +277,14 @@ ROWS = {
     "PairScorer": Row(
         lambda: kt.models.PairScorer(kt.models.PairScorerConfig(**STACK)), ("tokens",)
     ),
+    "MultiVectorEncoder": Row(
+        lambda: kt.models.MultiVectorEncoder(
+            kt.models.MultiVectorEncoderConfig(
+                **STACK, dimensions=5, expansion="unattended", expansion_id=5
+            )
+        ),
+        ("tokens",),
+    ),
     "SpanPredictor": Row(
         lambda: kt.models.SpanPredictor(kt.models.SpanPredictorConfig(**STACK)), ("tokens",)
     ),
@@ -408,6 +416,7 @@ MODELS = {
     "SpanPredictor",
     "MultiLabelClassifier",
     "PairScorer",
+    "MultiVectorEncoder",
     "ImageClassifier",
     "ImageEmbedder",
     "Calculator",
@@ -421,7 +430,16 @@ MODELS = {
 # Layers whose last axis is the steps of the input.
 PER_STEP = {"SeriesRegressor", "SeriesRegressor_gru_attention"}
 # Layers of models that compute in float32 under every policy.
-ENDS = {"logits", "vector", "passage", "scaling", "squeeze", "unscaling"}
+ENDS = {
+    "logits",
+    "vector",
+    "vectors",
+    "token_projection",
+    "passage",
+    "scaling",
+    "squeeze",
+    "unscaling",
+}
 
 # Arguments with another name in the call than in the table: an attention takes the mask of the
 # memory as `attention_mask`.

@@ -39,6 +39,7 @@ KINDS = {
     "SpanPredictor": (TOKENS, QUESTIONS),
     "MultiLabelClassifier": (TOKENS, IDS),
     "PairScorer": (TOKENS, PAIRS),
+    "MultiVectorEncoder": (TOKENS, IDS),
     "ImageClassifier": (
         {**{name: value for name, value in STACK.items() if name != "max_length"}, **IMAGE},
         PIXELS,
@@ -83,6 +84,7 @@ VALUES = {
     **{"causal": True, "after_pooling": ["layer_norm"]},
     **{"num_mel_filters": 5, "pad_to_max_seconds": True},
     **{"kernel_size": 5, "conv_stride": 1, "conv_activation": "relu"},
+    **{"projection_bias": True, "expansion": "attended"},
     **{"attention_position": "alibi", "transform": True, "transform_activation": "relu"},
     "saturation": "double_log",
 }
@@ -108,6 +110,9 @@ ELSEWHERE = {
     **{"stride": "windows", "resize": "files", "inputs": "names", "target": "name"},
     **{"interpolation": "files", "resize_to": "files", "center_crop": "files"},
     **{"table": "files", "scored": "windows", "similarity_scale": "loss", "symmetric": "loss"},
+    **{"query_length": "rows", "passage_length": "rows", "expansion_length": "rows"},
+    **{"query_marker_id": "rows", "passage_marker_id": "rows", "skipped_ids": "answers"},
+    **{"expansion_id": "rows"},
     **{"no_answer": "answers", "masking_rate": "masks", "mask_share": "masks"},
     **{"max_active": "answers", "query_flops": "loss", "text_flops": "loss"},
     **{"flops_updates": "loss", "random_share": "masks", "whole_word_masking": "masks"},
@@ -202,6 +207,7 @@ LIKE_A_CLASSIFIER = (
     "SpanPredictor",
     "MultiLabelClassifier",
     "PairScorer",
+    "MultiVectorEncoder",
 )
 
 

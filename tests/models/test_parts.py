@@ -186,6 +186,9 @@ KINDS_OF_MODELS = {
     "ImageClassifierConfig": [{"patch_size": 8}],
     "SpanPredictorConfig": [{"max_answer": 7}],
     "MultiLabelClassifierConfig": [{"threshold": 0.3}],
+    "MultiVectorEncoderConfig": [
+        {"expansion": "attended", "expansion_id": 7, "skipped_ids": (5, 6), "query_length": 9}
+    ],
     "PairScorerConfig": [{"score_activation": "none"}],
     "TokenClassifierConfig": [{"labels": ("O", "B-X")}],
     "ClassifierConfig": [{"pooling": "max"}],

@@ -37,12 +37,22 @@ class ContrastiveLoss(keras.losses.Loss):
         labels, vectors = y_true, tf.cast(y_pred, tf.float32)
         first, second = tf.split(vectors, 2)  # [B, D]
         similarity = self.scale * tf.matmul(first, second, transpose_b=True)  # [B, B]
-        texts = tf.transpose(labels)  # [2, B]
-        same = tf.reduce_any(texts[:, :, None] == texts[:, None, :], axis=0)  # [B, B]
-        partner = tf.linalg.diag_part(similarity)  # [B]
-        similarity = tf.where(same, FORBIDDEN, similarity)
-        similarity = tf.linalg.set_diag(similarity, partner)
-        loss = tf.reduce_logsumexp(similarity, axis=1) - partner  # [B]
-        if self.symmetric:
-            loss = (loss + tf.reduce_logsumexp(similarity, axis=0) - partner) / 2
-        return loss
+        return partner_loss(similarity, tf.transpose(labels), self.symmetric)
+
+
+def partner_loss(similarity: Tensor, texts: Tensor, symmetric: bool = False) -> Tensor:
+    """Returns the loss of each pair, `[B]`; see `ContrastiveLoss`.
+
+    Args:
+        similarity: Scaled similarities of all first with all second texts, `[B, B]`.
+        texts: Numbers that stand for the first and the second texts, integers `[2, B]`.
+        symmetric: See `ContrastiveLoss`.
+    """
+    same = tf.reduce_any(texts[:, :, None] == texts[:, None, :], axis=0)  # [B, B]
+    partner = tf.linalg.diag_part(similarity)  # [B]
+    similarity = tf.where(same, FORBIDDEN, similarity)
+    similarity = tf.linalg.set_diag(similarity, partner)
+    loss = tf.reduce_logsumexp(similarity, axis=1) - partner  # [B]
+    if symmetric:
+        loss = (loss + tf.reduce_logsumexp(similarity, axis=0) - partner) / 2
+    return loss

@@ -45,7 +45,7 @@ class TextPairsTraining(TextTraining):
         return epochs
 
     def assemble(self, text, similar) -> tuple:  # noqa: D102
-        labels = tf.stack([_hashes(text), _hashes(similar)], axis=1)  # [B, 2]
+        labels = tf.stack([text_hashes(text), text_hashes(similar)], axis=1)  # [B, 2]
         width = tf.maximum(tf.shape(text)[1], tf.shape(similar)[1])
         both = [
             tf.pad(tokens, [[0, 0], [0, width - tf.shape(tokens)[1]]], constant_values=self.pad_id)
@@ -73,7 +73,7 @@ class TextPairsTraining(TextTraining):
         return tf.ones([tf.shape(labels)[0]])
 
 
-def _hashes(tokens):
+def text_hashes(tokens) -> Tensor:
     """Returns a hash of each row of tokens, int32 `[B]`."""
     texts = tf.strings.reduce_join(tf.strings.as_string(tokens), axis=1, separator=" ")
     return tf.cast(tf.strings.to_hash_bucket_fast(texts, BUCKETS), tf.int32)

@@ -8,12 +8,14 @@ from keras import ops
 from keras_transformer.tensors import Tensor
 
 
-def separator_of(tokens) -> tuple[int, bool]:
+def separator_of(tokens) -> tuple[int | None, bool]:
     """Returns the id that separates two texts, and whether it belongs to the first one.
 
     Args:
         tokens: A `TokenInput` with segments.
     """
+    if tokens.segments == "first":
+        return None, False
     after = tokens.segments == "after_eos"
     return (tokens.eos_id if after else tokens.bos_id), after
 
@@ -41,7 +43,8 @@ class Segments(keras.layers.Layer):
     """Adds one learned vector to every token of the first text, and another to all later tokens.
 
     Args:
-        separator_id: Id of the token that separates the texts.
+        separator_id: Id of the token that separates the texts. `None`: all tokens belong to the
+            first text.
         after: Whether the separator belongs to the first text instead of the second.
 
     Call arguments:
@@ -64,9 +67,11 @@ class Segments(keras.layers.Layer):
         )
 
     def call(self, x, tokens) -> Tensor:  # noqa: D102
+        table = ops.cast(self.table, x.dtype)
+        if self.separator_id is None:
+            return x + table[0]
         second = second_text(tokens, self.separator_id, self.after)
         second = ops.expand_dims(second, 2)  # [B, S, 1]
-        table = ops.cast(self.table, x.dtype)
         return x + ops.where(second, table[1], table[0])
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102

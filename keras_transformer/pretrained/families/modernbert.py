@@ -51,7 +51,7 @@ class ModernBert(TextEncoder):
 
     def config(self) -> Any:  # noqa: D102
         settings, options = self.settings, {}
-        if not self.sentences:
+        if not self.represents:
             options["transform"] = True
             options["transform_activation"] = settings.choice(
                 "classifier_activation", ACTIVATIONS, "gelu"

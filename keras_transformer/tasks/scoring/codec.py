@@ -8,12 +8,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.config.pair_layout import LAYOUTS
-from keras_transformer.tasks.scoring.lines import parse
 from keras_transformer.tasks.scoring.pairs import encode_pairs
 from keras_transformer.tasks.single_pass.codec import mean_of
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Result
-from keras_transformer.tasks.single_pass.text import MODULES, TextCodec, quoted
+from keras_transformer.tasks.single_pass.text import MODULES, quoted
+from keras_transformer.tasks.single_pass.text_pairs import TextPairCodec
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor
 
@@ -68,7 +68,7 @@ class PairScore(Result):
         return abs(self.probability - other.probability)
 
 
-class PairCodec(TextCodec):
+class PairCodec(TextPairCodec):
     """Converts pairs of texts to inputs of a model, and its logits to scores.
 
     Args:
@@ -78,71 +78,17 @@ class PairCodec(TextCodec):
         score_activation, pair_layout: See `ScoreHead`.
     """
 
-    verb, example, number = "score", "pair of texts", "logit"
-    sorts = True
+    number = "logit"
     score_unit = "of the sigmoid of the logit"
     max_score_loss = {"none": 0.0, "float16": 0.005, "int8": 0.05, "int4": 0.1}
     options = ("score_activation", "pair_layout")
     nothing = {"logit": 0.0, "score": 0.0}
-    request_specs = {
-        name: tf.TensorSpec([None], tf.string, name=name) for name in ("query", "passage")
-    }
 
     def __init__(self, tokenizer, max_length, score_activation="sigmoid", pair_layout="bert"):
         super().__init__(tokenizer, max_length)
         self.score_activation, self.pair_layout = score_activation, pair_layout
         self.layout = LAYOUTS[pair_layout]
         self.rule = RULE.format(self.layout.described("bos", "eos"))
-
-    @classmethod
-    def is_one(cls, examples) -> bool:
-        """Returns whether `examples` is a pair of strings."""
-        return isinstance(examples, (list, tuple)) and [*map(type, examples)] == [str, str]
-
-    @classmethod
-    def check(cls, examples) -> list:  # noqa: D102
-        listed = isinstance(examples, (list, tuple))
-        if not listed or not all(cls._is_pair(pair) for pair in examples):
-            raise TypeError(
-                "`examples` must be a list of pairs of strings, query and passage. "
-                f"Received: {examples!r}."
-            )
-        return list(examples)
-
-    @staticmethod
-    def _is_pair(pair):
-        return isinstance(pair, (list, tuple)) and [*map(type, pair)] == [str, str]
-
-    @classmethod
-    def check_samples(cls, examples) -> list:  # noqa: D102
-        examples = cls.check(examples)
-        if not any(text.strip() for pair in examples for text in pair):
-            raise ValueError(
-                "There must be at least one pair with a text to check an export with. "
-                f"Received: {len(examples)} pairs."
-            )
-        return examples
-
-    @classmethod
-    def parse(cls, line) -> Any:  # noqa: D102
-        return parse(line)
-
-    @staticmethod
-    def size(example) -> int:  # noqa: D102
-        return len(example[0]) + len(example[1])
-
-    @classmethod
-    def group(cls, example) -> str:
-        """Returns the query."""
-        return example[0]
-
-    @classmethod
-    def request(cls, examples) -> dict[str, Tensor]:  # noqa: D102
-        queries, passages = zip(*examples, strict=True) if examples else ((), ())
-        return {
-            "query": tf.constant(queries, tf.string, [len(examples)]),
-            "passage": tf.constant(passages, tf.string, [len(examples)]),
-        }
 
     def encode(self, query, passage) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Returns `source`, padded token ids `[B, S]`, and `truncated`, `[B]`."""

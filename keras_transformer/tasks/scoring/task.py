@@ -4,11 +4,11 @@ import time
 from typing import Any
 
 from keras_transformer.tasks.scoring.config import PairScorerConfig
-from keras_transformer.tasks.scoring.lines import parse
 from keras_transformer.tasks.scoring.metrics import pair_metrics
 from keras_transformer.tasks.task import LOSS, Metric, Task
 from keras_transformer.text.lines import parse_lines
 from keras_transformer.text.numbers import parse_number
+from keras_transformer.text.pairs import parse
 
 SPACES = " \t\r"  # removed around a number
 

@@ -64,6 +64,8 @@ class Codec(abc.ABC):
         choices: What a request may choose, such as the language: `Choices`, `TextPrompts` or
             `NoChoices`.
         most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
+        parts: Names of further signatures of a SavedModel, each for a part of an example; see
+            `part_requests` and `joined`.
         together: Number of examples with which a batch is full, whatever their sizes. `None`: no
             such number.
     """
@@ -78,7 +80,7 @@ class Codec(abc.ABC):
     longest: Any = None
     most: int | None = None
     together: int | None = None
-    own_metadata = suffixes = settings = ()
+    own_metadata = suffixes = settings = parts = ()
     request_specs = {}
     option_specs = {}
     choices: Any = NoChoices()
@@ -178,6 +180,14 @@ class Codec(abc.ABC):
     def options(self, examples: Sequence[Any]) -> dict[str, Tensor]:
         """Returns tensors of `option_specs` that stand for the defaults, one for each example."""
         return {}
+
+    def part_requests(self, examples: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
+        """Returns the requests to the `parts` for a list of examples, by their names."""
+        raise NotImplementedError
+
+    def joined(self, parts: dict[str, dict[str, Any]]) -> dict[str, Tensor]:
+        """Returns `answers` from the answers to the `parts`, by their names."""
+        raise NotImplementedError
 
     def changed(self: Kind, **settings: Any) -> Kind:
         """Returns a codec with other values of its `settings`, for the same model."""
