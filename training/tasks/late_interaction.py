@@ -28,7 +28,7 @@ class LateInteractionTraining(TextPairsTraining):
     def fields(self) -> dict[str, Any]:  # noqa: D102
         return {name: Tokens(self.tokenizers.source) for name in ("query", "passage")}
 
-    def assemble(self, query, passage) -> tuple:  # noqa: D102
+    def assemble(self, query, passage) -> tuple:  # noqa: D102  # ty: ignore[lost-keyword-for-regular-parameter]
         head = self.config.head
         options = {name: getattr(head, name) for name in InteractionCodec.options}
         rows = InteractionRows(self.tokenizers.source, self.config.max_length, options)

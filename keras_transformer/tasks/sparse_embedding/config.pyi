@@ -36,7 +36,7 @@ class SparseEmbedderOptions(TypedDict, total=False, closed=True):
     pad_id: int
     bos_id: int
     eos_id: int
-    segments: Literal["none", "from_bos", "after_eos"]
+    segments: Literal["none", "from_bos", "after_eos", "first"]
     embedding_size: int | None
     num_layers: int
     d_model: int | None
@@ -88,7 +88,7 @@ class SparseEmbedderConfig(ModelConfig):
         pad_id: int = 0,
         bos_id: int = 2,
         eos_id: int = 3,
-        segments: Literal["none", "from_bos", "after_eos"] = "none",
+        segments: Literal["none", "from_bos", "after_eos", "first"] = "none",
         embedding_size: int | None = None,
         num_layers: int = 6,
         d_model: int | None = 512,
