@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.export.errors import ExportError
-from keras_transformer.export.options import BEAM, GENERATION, SOURCE
+from keras_transformer.export.options import BEAM, CONTINUATION, GENERATION, SOURCE
 from keras_transformer.registry import Registry
 from keras_transformer.search_settings import BeamSettings, CheckedSettings, settings_of
 
@@ -213,6 +213,7 @@ class Format:
         of_kind = self.of_searches if pipeline.generates else self.of_answers
         fits = {None: True, SOURCE: pipeline.has_source}
         fits |= dict.fromkeys((GENERATION, BEAM), pipeline.generates)
+        fits[CONTINUATION] = pipeline.generates and not pipeline.has_source
         known = settings_of(self.options).items()
         return {*self.data, *of_kind, *(name for name, setting in known if fits[setting.needs])}
 

@@ -15,6 +15,7 @@ QUANTIZATION = "Quantisation"
 QUALITY = "Quality limits of a quantised model"
 # Models that an option has an effect on: all that generate text, from a source, or with a beam.
 GENERATION, SOURCE, BEAM = "generation", "source", "beam"
+CONTINUATION = "continuation"  # of prompts, without a source
 ATTENTION = (-1, None)  # the mean over the heads of the last layer
 STORED = {
     "int8_static": "; int8_static also quantises the activations",
@@ -87,6 +88,11 @@ def alignment(help: str, group: str, excludes: str | None = None) -> Any:
 def tokenizer(help: str, excludes: str) -> Any:
     """Returns the field with which an export takes and returns strings."""
     return setting(False, help, kind=bool, group=CONTENTS, needs=GENERATION, excludes=excludes)
+
+
+def streaming(help: str, excludes: str) -> Any:
+    """Returns the field with which a call of an export returns one token of a text."""
+    return setting(False, help, kind=bool, group=CONTENTS, needs=CONTINUATION, excludes=excludes)
 
 
 def search() -> Any:

@@ -74,7 +74,7 @@ class Endless(Whole):
         self.template, self.opened = None, threading.Event()
         self.opened.set()
 
-    def streamer(self, count, template=None):
+    def streamer(self, count):
         return self
 
     def prompt(self, text):
@@ -154,10 +154,10 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(model, key=None, name="model", protocols=None, template=None, **options):
+def serving(model, key=None, name="model", protocols=None, **options):
     """A context with the `Served` of a model, which ends gracefully."""
     chosen, log, reports = ServerOptions(**{**QUICK, **options}), [], []
-    service = Service(model, chosen, name, key, reports.append, template)
+    service = Service(model, chosen, name, key, reports.append)
     bound, started = listening_socket(chosen), threading.Event()
     more = {} if protocols is None else {"protocols": protocols}
     app = make_app(service, log.append, **more)

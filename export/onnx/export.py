@@ -119,6 +119,10 @@ def _contents(pipeline, samples, limits, progress, options, left_out):
         from keras_transformer.export.onnx.string_contents import OnnxStringGeneration
 
         return OnnxStringGeneration(pipeline, samples, limits, progress, options, left_out)
+    if pipeline.generates and options.streaming:
+        from keras_transformer.export.onnx.streaming import OnnxStreaming
+
+        return OnnxStreaming(pipeline, samples, limits, progress, options, left_out)
     if pipeline.generates:
         return OnnxGeneration(pipeline, samples, limits, progress, options, left_out)
     return OnnxAnswers(pipeline, samples, limits, progress)

@@ -23,6 +23,7 @@ class OnnxForm(Form):
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
         from keras_transformer.export.onnx.runtime import OnnxTranslator
         from keras_transformer.export.onnx.single_pass import OnnxSinglePass
+        from keras_transformer.export.onnx.streamed import STREAMING, OnnxStreamer
         from keras_transformer.export.onnx.strings_runtime import (
             OnnxStringTranslator,
             StringModel,
@@ -33,5 +34,7 @@ class OnnxForm(Form):
         model = open_model(path, **arguments)
         if isinstance(model, StringModel):
             return OnnxStringTranslator(model)
+        if STREAMING in model.metadata:
+            return OnnxStreamer(model)
         generates = TASKS[model.metadata["task"]].pipeline_class().generates
         return (OnnxTranslator if generates else OnnxSinglePass)(model)

@@ -34,13 +34,16 @@ class OnnxOptions(options.FileOptions):
         tokenizer: Whether the file takes and returns strings instead of token ids. The vocabulary
             must be a BPE or unigram model of SentencePiece, with the model's own ids, and the
             package onnxruntime-extensions must be installed.
+        streaming: Whether a call of the graph returns one token, and takes and returns the keys and
+            values of the tokens before it, for texts that appear while they are generated. The file
+            then holds both greedy search and sampling. Only for language models.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
         target_language: Code of the target language.
 
     Raises:
-        ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
-            `tokenizer` with `alignment`.
+        ValueError: If an option is out of range, a limit of quality is given without `quantize`,
+            `tokenizer` with `alignment`, or `streaming` with `tokenizer`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int4")
@@ -58,6 +61,11 @@ class OnnxOptions(options.FileOptions):
         "operators of onnxruntime-extensions. The vocabulary must be a BPE or unigram model of "
         "SentencePiece.",
         excludes="alignment",
+    )
+    streaming: bool = options.streaming(
+        "Let a call return one token, and take and return the keys and values of those before it: "
+        "for chats, and other texts that appear while they are generated.",
+        excludes="tokenizer",
     )
 
 

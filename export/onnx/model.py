@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -51,3 +52,17 @@ class OnnxModel:
             **inputs: Arrays by the names of the inputs, with at least one row.
         """
         return dict(zip(self.outputs, self._session.run(None, inputs), strict=True))
+
+    def run_values(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the outputs by name as values of ONNX Runtime, which have a method `numpy`.
+
+        Args:
+            inputs: Arrays by the names of the inputs, or such values, which are not copied.
+        """
+        kind = load_runtime().OrtValue
+        given = {
+            name: value if isinstance(value, kind) else kind.ortvalue_from_numpy(value)
+            for name, value in inputs.items()
+        }
+        found = self._session.run_with_ort_values(self.outputs, given)
+        return dict(zip(self.outputs, found, strict=True))

@@ -65,11 +65,10 @@ def _serve(model, api_key_file, **options) -> None:
     try:
         path = model.resolve()
         name = chosen.name or (path.name if path.is_dir() else path.stem)
-        answering, template = open(model), None
+        answering = open(model)
         if form_of(path) is RunForm:
-            template = Run(path).read_chat()
             chosen = with_languages_of_data(chosen, answering, Run(path))
-        service = Service(answering, chosen, name, key, _report, template)
+        service = Service(answering, chosen, name, key, _report)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
     service.warm_up()

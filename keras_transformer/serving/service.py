@@ -26,7 +26,6 @@ class Service:
         name: Name of the model in requests.
         key: Key that requests must have. `None`: they need none.
         report: Function that is called with an unexpected exception.
-        template: The `ChatTemplate` of the model. `None`: it has no conversations.
 
     Attributes:
         is_ready: Whether requests are answered.
@@ -43,7 +42,6 @@ class Service:
         name: str,
         key: str | None = None,
         report: Callable[[BaseException], object] = lambda error: None,
-        template: Any = None,
     ):
         self.codec: Any = None if model.generates else model.codec
         if self.codec is not None and self.codec.simulates:
@@ -57,14 +55,14 @@ class Service:
         self.metrics = Metrics()
         self.bodies = Bodies(options.body_limit(self.reads_files), options.read_timeout)
         self.queue = JobQueue(model, options, self.metrics, report)
-        self.streams = self._new_streams(template)
+        self.streams = self._new_streams()
 
-    def _new_streams(self, template):
+    def _new_streams(self):
         if not self.model.generates:
             return None
         most, waiting = self.options.max_streams, self.options.max_queue
         try:
-            streamer = self.model.streamer(most, template)
+            streamer = self.model.streamer(most)
         except ValueError:
             return None
         return Streams(streamer, most, waiting, self.queue, self.metrics)

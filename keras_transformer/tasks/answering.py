@@ -264,12 +264,11 @@ class TextAnswering(Answering):
         """
         return super().answer(inputs, search, batch_size, progress)
 
-    def streamer(self, count: int, template: Any = None) -> Any:
+    def streamer(self, count: int) -> Any:
         """Returns the `Streamer`, which generates texts token by token.
 
         Args:
             count: Maximum number of texts at a time.
-            template: The `ChatTemplate`, or `None`.
 
         Raises:
             ValueError: If the model returns no tokens before its search has ended.

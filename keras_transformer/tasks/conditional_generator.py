@@ -55,7 +55,7 @@ class ConditionalGenerator(Generator):
     settings = (*SETTINGS, "token_scores")
     wording = Wording()
     token_scores = False
-    _graphs = ("_searcher", "_scorer", "_aligner")
+    _shared = ("_searcher", "_scorer", "_aligner")
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class Generator(TextAnswering, TextPipeline):
     participle = "continuing"
     shortlist = None
     search = Greedy()
-    _graphs = ("_searcher",)
+    _shared = ("_searcher",)  # what pipelines that differ in their settings have in common
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class Generator(TextAnswering, TextPipeline):
         return self._shared_with(other)
 
     def _shared_with(self, other):
-        """Returns a pipeline after giving it the graphs of this one, for the same model."""
-        for name in self._graphs:
+        """Returns a pipeline after giving it what is shared by those of the same model."""
+        for name in self._shared:
             setattr(other, name, getattr(self, name))
         return other
 

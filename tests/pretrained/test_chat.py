@@ -149,5 +149,10 @@ def test_a_character_of_several_tokens_arrives_at_once(shared, monkeypatch):
 def test_a_run_without_a_template_and_a_beam_are_refused(run):
     with pytest.raises(TypeError, match="`search` must be a `Greedy` or a `Sample`"):
         Chat(run, search=Beam(2))
+    generator = TextGenerator.from_run(run)
+    assert generator.chat_template is not None
+    generator.chat_template = None
     with pytest.raises(ValueError, match="A chat needs a run with a chat template"):
-        Chat(TextGenerator.from_run(run))
+        Chat(generator)
+    with pytest.raises(ValueError, match="A chat needs a language model"):
+        Chat(object())

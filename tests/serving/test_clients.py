@@ -99,13 +99,13 @@ def test_clients_of_a_translator():
 
 
 def test_the_client_of_openai_gets_vectors_and_completions():
-    embedder, generator = pipelines.embedder(), pipelines.generator()
+    embedder, generator = pipelines.embedder(), pipelines.generator().with_search(None)
     with serving(embedder) as served:
         vectors = output(EMBEDDINGS, served)
     for vector, text in zip(vectors, ["a cat runs", "the big dog"], strict=True):
         assert vector == pytest.approx(embedder.answer(text).values.tolist(), abs=1e-6)
-    template = ChatTemplate("{{ messages[0].content }} ")
-    with serving(generator, template=template) as served:
+    generator.chat_template = ChatTemplate("{{ messages[0].content }} ")
+    with serving(generator) as served:
         whole, streamed, answer, deltas, refused = output(COMPLETIONS, served)
     assert whole == streamed and answer == "".join(deltas) and len(deltas) > 2
     assert "supplied: best" in refused

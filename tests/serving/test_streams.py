@@ -25,12 +25,14 @@ COMPLETE, CHAT = "/v1/completions", "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def generator():
-    return pipelines.generator()
+    generator = pipelines.generator().with_search(Greedy())  # a copy
+    generator.chat_template = TEMPLATE
+    return generator
 
 
 @pytest.fixture(scope="module")
 def served(generator):
-    with serving(generator, template=TEMPLATE) as served:
+    with serving(generator) as served:
         yield served
 
 
@@ -77,7 +79,7 @@ def test_a_stream_of_completions_is_the_whole_in_parts(more, served):
 def test_a_chat_is_that_of_the_model(generator, served):
     messages = [{"role": "user", "content": "a"}]
     body = {"model": "model", "messages": messages, "max_completion_tokens": 4}
-    expected = Chat(generator, search=Greedy(4), template=TEMPLATE)
+    expected = Chat(generator, search=Greedy(4))
     answer = expected.send("a")
     status, whole = served.ask("POST", CHAT, body)
     (choice,) = whole["choices"]

@@ -1,16 +1,15 @@
 """`Chat`: a conversation with an instruct model, whose answers arrive while they are generated."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.language_modelling.continuation import Continuation
-from keras_transformer.tasks.language_modelling.continued import Continued
 from keras_transformer.tasks.language_modelling.pipeline import TextGenerator
 from keras_transformer.tasks.language_modelling.prompts import Prompt, conversation_ids
-from keras_transformer.tasks.run import Run
 from keras_transformer.text.chat_template import ChatTemplate
 
 SHARE = 4  # of the context, one such part is kept free for an answer
@@ -24,11 +23,12 @@ class Chat:
     for the system's: see `dropped`.
 
     Args:
-        model: Folder of a run, or a `TextGenerator`.
+        model: Folder of a run; a `TextGenerator`; or an .onnx file for streams of tokens, opened by
+            `keras_transformer.open`.
         system: Message of the system, which begins the conversation. `None`: that of the template,
             if it has one.
         search: A `Greedy` or a `Sample`. `None`: the run's own, otherwise greedy search.
-        template: A `ChatTemplate`. `None`: that of the run.
+        template: A `ChatTemplate`. `None`: that of the model.
 
     Attributes:
         messages: The conversation, a list of dictionaries of `role` and `content`.
@@ -37,8 +37,8 @@ class Chat:
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If the run has no chat template, or the model is an ensemble or has blocks
-            without self-attention.
+        ValueError: If the model has no chat template, is an ensemble or has blocks without
+            self-attention, or the file is none for streams of tokens.
 
     Example:
         from keras_transformer.decoding import Sample
@@ -56,24 +56,27 @@ class Chat:
         search: Greedy | Sample | None = None,
         template: ChatTemplate | None = None,
     ):
-        generator = model
-        if not isinstance(model, TextGenerator):
-            template = Run(model).read_chat() if template is None else template
+        generator: Any = model
+        if isinstance(model, str | os.PathLike):
             generator = TextGenerator.from_run(model)
+        if not hasattr(generator, "kept_text"):
+            raise ValueError(
+                "A chat needs a language model: a run, or an .onnx file that was exported with "
+                f"--streaming. Received: {getattr(model, 'path', model)}."
+            )
+        template = generator.chat_template if template is None else template
         if not isinstance(template, ChatTemplate):
             raise ValueError(
                 "A chat needs a run with a chat template, which `convert hf` writes for a "
                 f"checkpoint that has one, or a `ChatTemplate`. Received: {model}, "
                 f"template={template!r}."
             )
-        if len(generator.models) > 1:
-            raise ValueError("A chat needs one model. Received: an ensemble.")
         search = generator.search if search is None else search
         check_search(search, Greedy, Sample)
         self.search, self._template = search, template
         self._tokenizer, self._length = generator.target_tokenizer, generator.max_length
         self._hides_start = generator.hides_start
-        self._text = Continued(generator.model, self._length)
+        self._text = generator.kept_text()
         self._silent = frozenset(template.special.values())
         self.messages: list[dict[str, str]] = []
         if system is not None:

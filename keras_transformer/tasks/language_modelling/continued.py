@@ -1,38 +1,24 @@
-"""`Continued`: a text that grows by given tokens and by those of a search, with its cache kept."""
+"""`Continued`, a `KeptText` of a model in memory."""
 
-import copy
 import functools
-from collections.abc import Generator, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.constraints import Constraints, with_rules_of
-from keras_transformer.decoding.greedy import Greedy
 from keras_transformer.decoding.model_predictor import predictor_of
-from keras_transformer.decoding.prompts import Beginning
-from keras_transformer.decoding.repetition import Repetition
-from keras_transformer.decoding.rules import Rules
-from keras_transformer.decoding.sample import Sample
-from keras_transformer.decoding.search import SearchOptions, check_search
-from keras_transformer.decoding.single import SingleLoop, SingleState
+from keras_transformer.decoding.single import SingleState
+from keras_transformer.tasks.language_modelling.kept_text import KeptText
+from keras_transformer.tasks.language_modelling.next_token import check_predictor, loop_of
 
 ROOM = 48  # positions by which the cache grows, and to which a step writes
 
 
-class Continued:
-    """A text of a language model that is continued again and again, as in a conversation.
-
-    The key and value heads of all tokens are kept. A prompt that begins with the same tokens as
-    the text so far is read from the first different token on, in one pass. The tokens are those of
-    the search over the whole prompt, except that sums in another order may decide near ties.
+class Continued(KeptText):
+    """A text of a model in memory that is continued again and again.
 
     Args:
         model: A `LanguageModel` whose blocks all have self-attention.
         max_length: Maximum length of a text in tokens.
-
-    Attributes:
-        kept: Number of tokens whose heads are kept, with the one that begins a text.
 
     Raises:
         TypeError: If `model` is something else.
@@ -41,75 +27,22 @@ class Continued:
 
     def __init__(self, model: Any, max_length: int):
         self._predictor: Any = predictor_of(model)
-        self._model, self._length = model, max_length
-        if self._predictor.moves_cache:
-            raise ValueError("`model` must have self-attention in every block.")
-        if self._predictor.vocabulary.rules.no_repeat_ngram:
-            raise ValueError("`no_repeat_ngram` of the model must be 0 where its cache is kept.")
-        # Token ids, and their heads in each block: one value, so that Ctrl-C cannot part them.
-        self._kept: tuple[list[int], Any] = [], model.decoder.empty_cache(1, 0)
+        check_predictor(self._predictor)
+        self._model = model
+        nothing = model.decoder.empty_cache(1, 0)
+        super().__init__(self._predictor.vocabulary.bos_id, max_length, nothing)
         self._read = tf.function(
             lambda tokens, past: model.read_more(tokens, past)[1],
-            input_signature=[tf.TensorSpec([1, None], tf.int32), _grown(self._kept[1])],
+            input_signature=[tf.TensorSpec([1, None], tf.int32), _grown(nothing)],
             autograph=False,
         )
         self._steps = functools.cache(self._traced)
 
-    @property
-    def kept(self) -> int:
-        """Number of tokens whose heads are kept."""
-        return len(self._kept[0])
-
-    def forget(self) -> None:
-        """Drops all tokens and their heads."""
-        self._kept = [], self._model.decoder.empty_cache(1, 0)
-
-    def another(self) -> "Continued":
-        """Returns a text without tokens, which shares the model and the graphs with this one."""
-        other = copy.copy(self)
-        other.forget()
-        return other
-
-    def shared(self, prompt: Sequence[int]) -> int:
-        """Returns the number of tokens of a prompt that need not be read again.
-
-        Args:
-            prompt: See `generate`.
-        """
-        return self._common([self._predictor.vocabulary.bos_id, *prompt])
-
-    def generate(
-        self, prompt: Sequence[int], search: Greedy | Sample, number: int = 0
-    ) -> Generator[int, None, None]:
-        """Yields the tokens that continue a prompt, the end token included if there is one.
-
-        The heads of the prompt and of all tokens yielded before the last one are kept, also if the
-        iteration is not finished.
-
-        Args:
-            prompt: Token ids without the one that begins a text.
-            search: A `Greedy` or a `Sample`.
-            number: For a `Sample`, an integer of 32 bits on which the tokens depend, as on the
-                index of a text in a list.
-
-        Raises:
-            TypeError: If the search is another one.
-            ValueError: If the prompt leaves no position for a token.
-        """
-        check_search(search, Greedy, Sample)
-        if len(prompt) >= self._length:
-            raise ValueError(
-                f"`prompt` must have at most {self._length - 1} tokens. "
-                f"Received: {len(prompt)} tokens."
-            )
-        return self._generate(list(prompt), search, number)
-
     def _generate(self, prompt, search, number):
-        vocabulary, inputs = self._predictor.vocabulary, [self._predictor.vocabulary.bos_id]
-        inputs += prompt
+        vocabulary, inputs = self._predictor.vocabulary, [self._bos_id, *prompt]
         self._keep(inputs)
         begun = len(inputs) - 1  # positions that have been read; the last token goes into a step
-        limit = min(search.limit(None, self._length) + len(prompt), self._length)
+        limit = self._limit(prompt, search)
         values = [tf.convert_to_tensor(value) for value in search.values([number])]
         step, state = self._steps(search.kind), self._beginning(prompt, search.kind)
         used = 0  # positions of the recent part of the cache
@@ -140,20 +73,13 @@ class Continued:
             heads = self._read(tf.constant([inputs[common:-1]], tf.int32), heads)
         self._kept = inputs[:-1], heads
 
-    def _common(self, inputs):
-        """Returns the number of the first inputs, without the last one, that have been read."""
-        ids, _ = self._kept
-        pairs = enumerate(zip(ids, inputs[:-1], strict=False))
-        common = min(len(ids), len(inputs) - 1)
-        return next((place for place, (old, new) in pairs if old != new), common)
-
     def _beginning(self, prompt, search):
         """Returns the state of a search after a prompt whose last token has not been read."""
         vocabulary = self._predictor.vocabulary
         room = self._model.decoder.empty_cache(1, ROOM)
         cache = tuple((*new, *old) for new, old in zip(room, self._kept[1], strict=True))
         padding = [vocabulary.pad_id] * (self._length - len(prompt))
-        loop = self._loop(search, None)
+        loop = loop_of(self._predictor, search, self._length, None)
         nothing = tf.constant([[vocabulary.pad_id]])  # a prompt that forces no token
         begun = self._predictor.begin(nothing, ROOM)._replace(cache=cache)
         state = loop.beginning(1, None, begun)
@@ -167,29 +93,12 @@ class Continued:
         extended = self._predictor.extend(state.predictor_state, ROOM)
         return state._replace(predictor_state=extended)
 
-    def _loop(self, search, limit):
-        vocabulary, inputs = self._predictor.vocabulary, tf.constant([[0]])
-        constraints = Constraints() if isinstance(search, Sample) else None
-        constraints = with_rules_of(vocabulary, constraints)
-        beginning = Beginning.of(vocabulary, None)
-        return SingleLoop(
-            predictor=self._predictor,
-            choose=search.chooser(self._predictor, inputs, self._length),
-            length=self._length,
-            limit=limit,
-            rules=None
-            if constraints is None
-            else Rules(constraints, vocabulary, self._length, beginning),
-            detects=False,
-            options=SearchOptions(),
-            repetition=Repetition.of(search, vocabulary),
-        )
-
     def _traced(self, kind):
         """Returns the graph of a step for all searches of a kind."""
 
         def step(state, limit, *values):
-            loop = self._loop(kind.with_values(values), limit)
+            search = kind.with_values(values)
+            loop = loop_of(self._predictor, search, self._length, limit)
             (state,) = loop.step(state)
             return state
 

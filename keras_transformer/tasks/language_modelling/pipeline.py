@@ -33,6 +33,9 @@ class TextGenerator(Generator):
             `max_length`.
         search: The default search, a `Greedy` or a `Beam`. `None`: greedy search.
 
+    Attributes:
+        chat_template: The `ChatTemplate` of the run of an instruct model, or `None`.
+
     Raises:
         TypeError: If an argument has the wrong type.
         ValueError: If `max_length` is above the model's, or tokenizer and model do not belong
@@ -47,6 +50,8 @@ class TextGenerator(Generator):
 
     task = "language_modelling"
     model_class = LanguageModel
+    chat_template: Any = None
+    _shared = (*Generator._shared, "chat_template")
 
     def __init__(
         self,
@@ -97,10 +102,28 @@ class TextGenerator(Generator):
             for count, text in zip(counts, decoded, strict=True)
         ]
 
-    def streamer(self, count: int, template: Any = None) -> Any:  # noqa: D102
+    @classmethod
+    def with_files_of(cls, run: Any, model: Any, max_length: int | None = None) -> Any:  # noqa: D102
+        pipeline = super().with_files_of(run, model, max_length)
+        pipeline.chat_template = run.read_chat()
+        return pipeline
+
+    def kept_text(self) -> Any:
+        """Returns a `KeptText` of the model, which has no tokens yet.
+
+        Raises:
+            ValueError: If there are several models, or see `Continued`.
+        """
+        from keras_transformer.tasks.language_modelling.continued import Continued
+
+        if len(self.models) > 1:
+            raise ValueError("an ensemble returns no tokens before its search has ended.")
+        return Continued(self.model, self.max_length)
+
+    def streamer(self, count: int) -> Any:  # noqa: D102
         from keras_transformer.tasks.language_modelling.streamer import Streamer
 
-        return Streamer(self, count, template)
+        return Streamer(self, count)
 
     @property
     def hides_start(self) -> bool:

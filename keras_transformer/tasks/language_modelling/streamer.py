@@ -5,9 +5,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.tasks.language_modelling.continuation import Continuation
-from keras_transformer.tasks.language_modelling.continued import Continued
 from keras_transformer.tasks.language_modelling.prompts import Prompt, conversation_ids
-from keras_transformer.text.chat_template import ChatTemplate
 
 
 class Streamer:
@@ -17,23 +15,20 @@ class Streamer:
     it shares most tokens, and these are not read again.
 
     Args:
-        generator: The `TextGenerator`.
+        generator: A `TextGenerator`, or an export with the same attributes.
         count: Maximum number of texts at a time.
-        template: The `ChatTemplate`. `None`: there are no conversations.
 
     Attributes:
-        template: The `ChatTemplate`, or `None`.
+        template: The `ChatTemplate` of the model. `None`: there are no conversations.
 
     Raises:
-        ValueError: If there are several models, or see `Continued`.
+        ValueError: See `TextGenerator.kept_text`.
     """
 
-    def __init__(self, generator: Any, count: int, template: ChatTemplate | None = None):
-        if len(generator.models) > 1:
-            raise ValueError("an ensemble returns no tokens before its search has ended.")
-        self.template, self._length = template, generator.max_length
+    def __init__(self, generator: Any, count: int):
+        self.template, self._length = generator.chat_template, generator.max_length
         self._tokenizer, self._hides_start = generator.target_tokenizer, generator.hides_start
-        text = Continued(generator.model, self._length)
+        text = generator.kept_text()
         self._free = [text, *(text.another() for _ in range(count - 1))]
 
     def prompt(self, text: str) -> Prompt:
