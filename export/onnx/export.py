@@ -45,7 +45,9 @@ def export_onnx(
       `min_p` and `repetition_penalty`, float32 `[B]`; `top_k` and `max_length`, int32 `[B]`. The
       outputs hold the result of a `Sample` with these settings, in the shapes of greedy search.
 
-    With `alignment` there is one more output: see `OnnxOptions`.
+    With `alignment` there is one more output: see `OnnxOptions`. With `streaming`, the graph has no
+    loop: it takes a text `[1, T]`, the keys and values of its first tokens, and the settings of a
+    search, and returns one token. See docs/onnx.md.
 
     A row of invalid ids returns padding, a score of -1e9 and a length of 0, and does not affect the
     other rows of its batch. A row is invalid if it has no `eos_id`, contains an id outside the

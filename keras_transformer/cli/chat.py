@@ -11,12 +11,19 @@ import click
 
 from keras_transformer.cli.command import FOLDER, Command, standard, warn
 from keras_transformer.cli.help import option
-from keras_transformer.cli.search_options import GREEDY, option_of, sampling, search_of_run
+from keras_transformer.cli.opened import search_of_export
+from keras_transformer.cli.search_options import (
+    GREEDY,
+    make_search,
+    option_of,
+    sampling,
+    search_of_run,
+)
 from keras_transformer.native_code import ends_promptly
 
 
 @click.command(cls=Command, example='keras-transformer chat runs/smollm2 --system "Be brief."')
-@click.argument("run", type=FOLDER)
+@click.argument("model", type=FOLDER)
 @option(
     "--system",
     metavar="TEXT",
@@ -34,8 +41,10 @@ from keras_transformer.native_code import ends_promptly
 @option_of("max_output")
 @option_of("repetition_penalty")
 @sampling
-def chat(run, system, as_json, **options: Any) -> None:
-    """Talk to RUN, an instruct model with a chat template.
+def chat(model, system, as_json, **options: Any) -> None:
+    """Talk to MODEL, an instruct model with a chat template.
+
+    MODEL is a run, or an .onnx file that was exported with --streaming.
 
     In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. Otherwise each line of
     stdin is a message. If the conversation becomes too long for the model, the oldest messages are
@@ -45,11 +54,10 @@ def chat(run, system, as_json, **options: Any) -> None:
     given = any(options[name] is not None for name in ("max_output", "repetition_penalty"))
     if given and not options["sample"]:
         options["greedy"] = True
-    search = search_of_run(run, options)
     from keras_transformer.tasks.language_modelling.chat import Chat
 
     with ends_promptly():
-        conversation = Chat(run, system, search)
+        conversation = Chat(*_opened(model, options, system))
         talks = sys.stdin is not None and sys.stdin.isatty()
         messages = _typed() if talks else _lines(standard("stdin"))
         for text in messages:
@@ -57,6 +65,19 @@ def chat(run, system, as_json, **options: Any) -> None:
                 _answer(conversation, text, target, as_json)
             if not as_json:
                 _write(target, "\n")
+
+
+def _opened(path, options, system):
+    """Returns the arguments of a `Chat` with the model at a path."""
+    from keras_transformer.opening.forms import RunForm, form_of
+
+    form = form_of(path)
+    if form is RunForm:
+        return path, system, search_of_run(path, options)
+    opened = form.open(path)
+    if hasattr(opened, "kept_text"):  # others are refused
+        opened = search_of_export(opened, path, make_search(**options))
+    return opened, system
 
 
 def _answer(conversation, text, target, as_json):

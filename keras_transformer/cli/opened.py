@@ -86,7 +86,7 @@ def open_lines(
             opened = form.open(paths[0])
             check_silence(getattr(opened, "codec", None), path)
             _refuse_fixed(opened, path, form)
-            opened = _search_of_export(opened, path, search, n_best, alignments, languages)
+            opened = search_of_export(opened, path, search, n_best, alignments, languages)
             opened = _changed(opened, languages, answers or {}, path)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
@@ -156,8 +156,19 @@ def _search_of_run(pipeline, paths, search, n_best, alignments, batch_size):
     return pipeline.with_search(search)
 
 
-def _search_of_export(opened, path, search, n_best, alignments, languages):
-    """Returns an export with a search that the options describe, else its own."""
+def search_of_export(
+    opened, path, search, n_best=None, alignments=False, languages=(None, None)
+) -> Any:
+    """Returns an export with a search that the options describe, else its own.
+
+    Args:
+        opened: The export.
+        path: Its path, for messages.
+        search, n_best, alignments, languages: See `open_lines`.
+
+    Raises:
+        click.UsageError: If an option has no effect on the export.
+    """
     from keras_transformer.decoding import Beam, Greedy, Sample
 
     if not opened.generates:

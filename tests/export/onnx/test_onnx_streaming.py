@@ -1,14 +1,20 @@
 """Files for ONNX Runtime that return one token a call: chats, streams, and whole texts."""
 
-import numpy as np
+import json
+
 import pipelines
 import pytest
+from click.testing import CliRunner
+from documents import blocks, run
 
 import keras_transformer
+from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.export.onnx.export import export_onnx
+from keras_transformer.export.onnx.form import OnnxForm
 from keras_transformer.export.onnx.format import OnnxOptions
 from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.pipelines import Chat
 from keras_transformer.text.chat_template import ChatTemplate
 
@@ -20,8 +26,7 @@ PROMPTS = ["a cat runs", "the dog", ""]
 SEARCHES = {
     "greedy": Greedy(7),
     "penalised": Greedy(7, repetition_penalty=1.4),
-    "sample": Sample(temperature=3.0, top_p=0.95, top_k=20, seed=5, max_length=7),
-    "all": Sample(temperature=2.0, min_p=0.01, repetition_penalty=1.3, seed=2, max_length=7),
+    "sample": Sample(2.0, 20, 0.95, min_p=0.01, repetition_penalty=1.3, seed=2, max_length=7),
     "coldest": Sample(temperature=0.0, max_length=7),
 }
 
@@ -34,23 +39,34 @@ def generator():
 
 
 @pytest.fixture(scope="module")
+def theirs(generator):
+    return Chat(generator, "sa")
+
+
+@pytest.fixture(scope="module")
 def opened(generator, tmp_path_factory):
-    path = tmp_path_factory.mktemp("streaming") / "model.onnx"
-    report = export_onnx(generator, path, PROMPTS, OnnxOptions(streaming=True, search=Greedy(9)))
+    path = tmp_path_factory.mktemp("streaming") / "lm.onnx"
+    return exported(generator, path, streaming=True, search=Greedy(9))
+
+
+def exported(generator, path, **options):
+    report = export_onnx(generator, path, PROMPTS, OnnxOptions(**options))
     assert report["agreement"] == 1
     return keras_transformer.open(path)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_a_conversation_is_that_of_the_run(generator, opened, name):
-    ours, theirs = (Chat(model, "sa", SEARCHES[name]) for model in (opened, generator))
+def test_a_conversation_is_that_of_the_run(theirs, opened, name):
+    ours = Chat(opened, "sa", SEARCHES[name])
+    theirs.clear()
+    theirs.search = SEARCHES[name]
     for message in MESSAGES:
         assert [*ours.stream(message)] == [*theirs.stream(message)]
         assert ours.complete == theirs.complete
     assert ours.messages == theirs.messages
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", ["penalised", "sample"])
 def test_texts_and_scores_are_those_of_the_run(generator, opened, name):
     ours, theirs = (model.n_best(PROMPTS, 1, SEARCHES[name]) for model in (opened, generator))
     for (one,), (other,) in zip(ours, theirs, strict=True):
@@ -68,26 +84,12 @@ def test_a_changed_conversation_is_read_from_its_first_change_on(opened):
     assert [*text.generate(changed, Greedy(3))] == [*whole.generate(changed, Greedy(3))]
 
 
-def test_a_program_needs_only_the_ids_and_the_values_of_the_call_before(opened):
-    model = OnnxModel(opened.path)
-    heads = {
-        f"past_{place}": np.zeros([batch, count, 0, size], np.float32)
-        for place, (batch, count, size) in enumerate(model.metadata["streaming"]["heads"])
-    }
-    controls = {"seed": np.zeros([1, 2], np.int32), "limit": np.array([12], np.int32)}
-    controls |= {name: np.ones([1], np.float32) for name in ("top_p", "repetition_penalty")}
-    controls |= {"top_k": np.zeros([1], np.int32), "min_p": np.zeros([1], np.float32)}
-    controls["temperature"] = np.array([-1], np.float32)
-    ids, expected = [7, 8, 9], opened.kept_text().generate([7, 8, 9], Greedy(9))
-    for token in expected:
-        outputs = model.run(text=np.array([ids], np.int32), **heads, **controls)
-        assert outputs["token"] == [token]
-        heads = {
-            name.replace("present", "past"): outputs[name]
-            for name in outputs
-            if name.startswith("present")
-        }
-        ids.append(token)
+def test_the_program_of_the_page_continues_a_text(opened, monkeypatch):
+    monkeypatch.chdir(opened.path.parent)
+    (block,) = [one for one in blocks("docs/onnx.md", "python") if one.needs == "streaming_file"]
+    tokens = run([block])["tokens"]
+    for prompt in ([7, 8, 9], []):
+        assert [*tokens(prompt)] == [*opened.kept_text().generate(prompt, Greedy())]
 
 
 def test_what_cannot_be_streamed_is_refused(generator, tmp_path):
@@ -97,3 +99,32 @@ def test_what_cannot_be_streamed_is_refused(generator, tmp_path):
     with pytest.raises(ValueError, match="`streaming` has no effect with `tokenizer`"):
         OnnxOptions(streaming=True, tokenizer=True)
     assert not [*tmp_path.iterdir()]
+
+
+def talk(opened, *options, messages="a cat\n\nthe dog\n"):
+    result = CliRunner().invoke(cli, ["chat", str(opened.path), *options], input=messages)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_talks_to_a_file(opened):
+    chat = Chat(opened, search=Greedy(9))
+    code, out, _ = talk(opened)
+    assert code == 0 and out == "".join(f"{chat.send(text)}\n" for text in ("a cat", "the dog"))
+
+
+def test_the_command_draws_answers_of_a_file(opened):
+    chat = Chat(opened, "sa", Sample(temperature=2.0, min_p=0.05, seed=3, max_length=4))
+    options = "--system sa --sample --temperature 2 --min-p 0.05 --seed 3 --max-output 4 --json"
+    code, out, _ = talk(opened, *options.split())
+    expected = [(chat.send(text), chat.complete) for text in ("a cat", "the dog")]
+    answers = [*map(json.loads, out.splitlines())]
+    assert code == 0
+    assert [(answer["content"], answer["complete"]) for answer in answers] == expected
+
+
+def test_the_command_refuses_a_file_without_streams(opened, monkeypatch):
+    whole = OnnxTranslator(OnnxModel(opened.path))
+    monkeypatch.setattr(OnnxForm, "open", lambda path: whole)
+    code, out, err = talk(opened)
+    assert code and not out
+    assert "an .onnx file that was exported with --streaming. Received: " in err
