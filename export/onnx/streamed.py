@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.decoding import Greedy, Sample
+from keras_transformer.decoding.next_token import CONTROLS, GREEDY
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.metadata import METADATA, reading
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.runtime import Decoded
 from keras_transformer.export.source_ids import check_source_ids
-from keras_transformer.tasks.language_modelling.kept_text import KeptText
-from keras_transformer.tasks.language_modelling.next_token import CONTROLS, GREEDY
+from keras_transformer.tasks.streams.kept_text import KeptText
 from keras_transformer.text.chat_template import ChatTemplate
 
 STREAMING = "streaming"  # key of the metadata
@@ -71,7 +71,7 @@ class OnnxStreamer(OnnxTranslator):
         return self._text.another()
 
     def streamer(self, count: int) -> Any:  # noqa: D102
-        from keras_transformer.tasks.language_modelling.streamer import Streamer
+        from keras_transformer.tasks.streams.streamer import Streamer
 
         return Streamer(self, count)
 

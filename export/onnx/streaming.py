@@ -6,11 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Greedy, Sample
+from keras_transformer.decoding.next_token import CONTROLS, NextToken
 from keras_transformer.export.onnx.generated import OnnxGeneration
 from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.streamed import OnnxStreamer, past_name, present_name
 from keras_transformer.export.parity import copy_pipeline
-from keras_transformer.tasks.language_modelling.next_token import CONTROLS, NextToken
 
 SPECS = (
     tf.TensorSpec([1, None], tf.int32, name="text"),

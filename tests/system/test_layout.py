@@ -286,7 +286,7 @@ def package_of(file):
     return file.parent if kind == "." else pathlib.Path("keras_transformer/tasks/*", kind)
 
 
-SHARED_FOLDERS = ("images", "single_pass")  # of several tasks
+SHARED_FOLDERS = ("images", "single_pass", "streams")  # of several tasks
 
 
 def task_of(file):

@@ -7,9 +7,9 @@ from typing import Any
 
 from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.decoding.search import check_search
-from keras_transformer.tasks.language_modelling.continuation import Continuation
 from keras_transformer.tasks.language_modelling.pipeline import TextGenerator
-from keras_transformer.tasks.language_modelling.prompts import Prompt, conversation_ids
+from keras_transformer.tasks.streams.continuation import Continuation
+from keras_transformer.tasks.streams.prompts import Prompt, conversation_ids
 from keras_transformer.text.chat_template import ChatTemplate
 
 SHARE = 4  # of the context, one such part is kept free for an answer

@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding.model_predictor import predictor_of
+from keras_transformer.decoding.next_token import check_predictor, loop_of
 from keras_transformer.decoding.single import SingleState
-from keras_transformer.tasks.language_modelling.kept_text import KeptText
-from keras_transformer.tasks.language_modelling.next_token import check_predictor, loop_of
+from keras_transformer.tasks.streams.kept_text import KeptText
 
 ROOM = 48  # positions by which the cache grows, and to which a step writes
 

@@ -121,7 +121,7 @@ class TextGenerator(Generator):
         return Continued(self.model, self.max_length)
 
     def streamer(self, count: int) -> Any:  # noqa: D102
-        from keras_transformer.tasks.language_modelling.streamer import Streamer
+        from keras_transformer.tasks.streams.streamer import Streamer
 
         return Streamer(self, count)
 

@@ -18,7 +18,7 @@ from keras_transformer.serving.protocols.openai.stops import Stops, stops_of
 from keras_transformer.serving.protocols.openai.usage import token_counts, usage_of
 from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.work import Work
-from keras_transformer.tasks.language_modelling.prompts import after
+from keras_transformer.tasks.streams.prompts import after
 
 MAX_TOKENS = 16  # OpenAI's default
 TOO_LONG = "the prompt is longer than the model's limit."

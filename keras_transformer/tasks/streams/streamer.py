@@ -4,8 +4,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.tasks.language_modelling.continuation import Continuation
-from keras_transformer.tasks.language_modelling.prompts import Prompt, conversation_ids
+from keras_transformer.tasks.streams.continuation import Continuation
+from keras_transformer.tasks.streams.prompts import Prompt, conversation_ids
 
 
 class Streamer:
