@@ -10,7 +10,12 @@ from keras_transformer.options import LANGUAGES
 
 # See `Silence`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
-ATTEMPTS = ("windows", "temperatures", "words")  # how a recognizer reads recordings
+ATTEMPTS = (
+    "windows",
+    "temperatures",
+    "words",
+    "voice_activity",
+)  # how a recognizer reads recordings
 WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
 # Settings of answers, see `Answering.with_settings`.
 ANSWERS = (

@@ -27,6 +27,7 @@ from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
+from keras_transformer.cli.voice_activity import VOICE_ACTIVITY
 from keras_transformer.cli.wording import BANNED, PREFIX, WORDS, wording
 from keras_transformer.files import replacing
 from keras_transformer.native_code import ends_promptly
@@ -249,6 +250,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "improbable, transcribe the window again at these temperatures, such as 0.2,0.4,0.6,0.8,1, "
     "until its text is neither.  [default: none]",
 )
+@VOICE_ACTIVITY
 @STRICT
 @shard(
     "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
@@ -297,6 +299,7 @@ def predict(
     compression_ratio_threshold,
     windows,
     temperatures,
+    voice_activity,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -343,6 +346,7 @@ def predict(
         "compression_ratio_threshold": compression_ratio_threshold,
         "windows": windows,
         "temperatures": temperatures,
+        "voice_activity": voice_activity,
         "token_scores": True if token_scores else None,
         **wording(glossary, banned, prefix, prefixes),
     }

@@ -48,6 +48,9 @@ from ..tasks.sparse_embedding.pipeline import SparseEmbedder as SparseEmbedder
 from ..tasks.sparse_embedding.vector import SparseVector as SparseVector
 from ..tasks.speech_recognition.pipeline import SpeechRecognizer as SpeechRecognizer
 from ..tasks.speech_recognition.transcript import Transcript as Transcript
+from ..tasks.speech_recognition.voice_activity.silero import (
+    SileroVoiceActivity as SileroVoiceActivity,
+)
 from ..tasks.story_questions.codec import StoryAnswer as StoryAnswer
 from ..tasks.story_questions.pipeline import StoryAnswerer as StoryAnswerer
 from ..tasks.summarization.pipeline import Summarizer as Summarizer

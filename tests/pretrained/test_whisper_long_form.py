@@ -9,6 +9,7 @@ from whisper_folders import GENERATION, IDS, START, TIMES
 
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
+from keras_transformer.tasks.speech_recognition.attention import words_of_tokens
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
 
 END, PREVIOUS, FIRST = IDS["<|endoftext|>"], IDS["<|startofprev|>"], IDS[TIMES[0]]
@@ -139,3 +140,62 @@ def test_words_have_times_in_their_windows(checkpoint):
         assert times == sorted(times) and times[-1] <= len(sound) / RATE
     with pytest.raises(ValueError, match="`words` have no times in windows that overlap. Received"):
         timed.with_settings(windows="overlap")
+
+
+@pytest.mark.slow
+def test_words_have_the_mean_probability_of_their_tokens(checkpoint):
+    """Teacher forcing of the whole text in NumPy; tokens of text are those before the end."""
+    recognizer, settings, tensors = checkpoint
+    (sound,) = recordings(2000)
+    timed = recognizer.with_settings(words=True, no_speech_threshold=1.0)
+    (result,) = timed.transcribe([sound])
+    text = timed.codec.words_in([*result.tokens[len(PROMPT) :]])
+    prompt = [IDS[START], *prompt_of("de", "transcribe", False)]
+    frames = LogMel(num_filters=settings["num_mel_bins"])(np.pad(sound, (0, 240))[None]).numpy()
+    target = np.array([[*prompt, *text]])
+    logits = whisper_folders.forward(tensors, settings, frames, target)[1][0, :, :END]
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    own = [shares[len(prompt) - 1 + place, token] for place, token in enumerate(text)]
+    words, members = words_of_tokens(timed.codec.tokenizer, text)
+    assert [word.text for word in result.words] == words and max(map(len, members)) > 1
+    expected = [np.mean([own[place] for place in places]) for places in members]
+    found = [word.probability for word in result.words]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("windows", ["timestamps", "context", "overlap"])
+def test_a_gate_moves_all_times(windows, checkpoint):
+    """A recording with pauses is read like its speech, cut by hand, with moved times."""
+    recognizer, *_ = checkpoint
+    parts, step = [part[: len(part) // 320 * 320] for part in recordings(3200, 1700, 2600)], 320
+    pauses = [np.zeros(step * count, np.float32) for count in (9, 31, 4)]
+    whole = np.concatenate([x for pair in zip(pauses, parts, strict=True) for x in pair])
+    ends = np.cumsum([len(x) for pair in zip(pauses, parts, strict=True) for x in pair]).tolist()
+    intervals = [*zip(ends[::2], ends[1::2], strict=True)]
+    plain = recognizer.with_settings(
+        windows=windows, timestamps=True, words=windows != "overlap", no_speech_threshold=1.0
+    )
+    gated = plain.with_settings(voice_activity=lambda samples, rate: intervals)
+    (expected,) = plain.transcribe([np.concatenate(parts)])
+    (result,) = gated.transcribe([whole])
+    assert result.text == expected.text and expected.text
+    places = np.concatenate([np.arange(*pair) for pair in intervals])
+
+    def moved(one):
+        first, last = round(one.start * RATE), round(one.end * RATE)
+        start = places[min(first, len(places) - 1)]
+        return round(start / RATE, 2), round((places[last - 1] + 1) / RATE, 2), one.text
+
+    segments = [moved(one) for one in expected.segments if one.start < one.end]
+    assert [(x.start, x.end, x.text) for x in result.segments if x.start < x.end] == segments
+    spans = [moved(window)[:2] for window in expected.windows]
+    assert [(window.start, window.end) for window in result.windows] == spans
+    assert [(w.text, w.probability) for w in result.words] == [
+        (w.text, w.probability) for w in expected.words
+    ]
+    times = [time for word in result.words for time in (word.start, word.end)]
+    assert times == sorted(times)
+    for word in result.words:
+        assert any(a / RATE <= word.start <= word.end <= b / RATE for a, b in intervals)

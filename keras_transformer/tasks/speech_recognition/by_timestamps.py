@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_transformer.tasks.speech_recognition.choices import DETECT
 from keras_transformer.tasks.speech_recognition.fallback import Fallback
-from keras_transformer.tasks.speech_recognition.segments import Segment
+from keras_transformer.tasks.speech_recognition.segments import Segment, Word
 from keras_transformer.tasks.speech_recognition.silence import compression_ratio
 from keras_transformer.tasks.speech_recognition.transcript import Transcript, Window
 from keras_transformer.tasks.speech_recognition.words import Spoken
@@ -100,7 +100,7 @@ class ByTimestamps:
         transcribe: Callable[[list[NextWindow], float], list[WindowOutput]],
         fallback: Fallback,
         has_context: bool,
-        words: Callable[[list[Spoken]], list[tuple[Segment, ...]]] | None = None,
+        words: Callable[[list[Spoken]], list[tuple[Word, ...]]] | None = None,
     ):
         self._words = words
         self._codec, self._transcribe = codec, transcribe

@@ -15,7 +15,7 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.speech_recognition import graphs, long_form, reading
+from keras_transformer.tasks.speech_recognition import graphs, long_form, reading, speech_only
 from keras_transformer.tasks.speech_recognition.attempts import search_at
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
@@ -31,6 +31,7 @@ from keras_transformer.tasks.speech_recognition.long_recordings import LongRecor
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
+from keras_transformer.tasks.speech_recognition.speech_only import VoiceActivity
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.speech_recognition.words import graph as word_graph
@@ -69,6 +70,10 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         words: Whether transcripts have `words` with their times, for models with
             `alignment_heads`. A long recording must then be read by timestamps. `None`: they have
             none.
+        voice_activity: A `SileroVoiceActivity`, or another function from samples `[N]`, float32,
+            and the sample rate to the intervals of speech: pairs of the first sample and the sample
+            after the last one. The model reads the speech alone, joined to a shorter recording;
+            all times are those of the whole recording. `None`: it reads everything.
 
     Raises:
         TypeError: If an argument has the wrong type.
@@ -103,6 +108,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         windows: str | None = None,
         temperatures: Sequence[float] | None = None,
         words: bool | None = None,
+        voice_activity: VoiceActivity | None = None,
     ):
         super().__init__(model, tokenizer, max_length)
         config = self.model.config
@@ -126,6 +132,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
                 "`temperatures` must be empty for a model that does not compute the probability of "
                 f"silence (`no_speech_id`). Received: temperatures={temperatures}."
             )
+        self.voice_activity = speech_only.checked_detector(voice_activity)
         self.check_models()
         if self.words:
             self.require_one("have no attention weights in common")
@@ -180,6 +187,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             "windows": long_form.has_timestamps(config),
             "temperatures": self.codec.silence is not None,
             "words": long_form.has_words(config),
+            "voice_activity": True,
         }
         return tuple(name for name in has if has[name])
 
@@ -194,7 +202,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         chosen = {name: getattr(choices, name) for name in choices.names}
         chosen |= self.thresholds()
         chosen |= {"windows": self.windows, "temperatures": self.fallback.temperatures}
-        chosen |= {"words": self.words}
+        chosen |= {"words": self.words, "voice_activity": self.voice_activity}
         other = type(self)(**{**own, "search": self.search, **chosen, **changes})
         if "model" not in changes:  # all that differs is an input of the graphs
             other._transcriber = self._transcriber
@@ -325,9 +333,21 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         for group in self.in_groups(recordings):
             own = slice(len(results), len(results) + len(group))
             rows = {name: values[own] for name, values in choices.items()}
-            results += long_form.transcripts(self, self._long_recordings, group, rows, batch_size)
+            results += self._of_group(group, rows, batch_size)
             del group  # before the next one is read
         return results
+
+    def _of_group(self, recordings, choices, batch_size):
+        """Returns a `Transcript` for each array of samples; see `long_form.transcripts`."""
+
+        def read(recordings, choices):
+            how = recordings, choices, batch_size
+            return long_form.transcripts(self, self._long_recordings, *how)
+
+        if self.voice_activity is None:
+            return read(recordings, choices)
+        gate = self.voice_activity, self.codec
+        return speech_only.transcripts(*gate, recordings, choices, read)
 
     def in_groups(self, recordings: list) -> Iterator[list[np.ndarray]]:
         """Yields lists of the samples of recordings, in order, each of about an hour of sound.

@@ -21,6 +21,18 @@ class Segment:
     text: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Word(Segment):
+    """A word of a transcript with its time.
+
+    Args:
+        start, end, text: See `Segment`.
+        probability: Mean probability of its tokens, from 0 to 1, among all tokens of text.
+    """
+
+    probability: float = 0.0
+
+
 class _Word(str):
     """A word that knows its segment."""
 

@@ -57,10 +57,15 @@ def webvtt(segments: Iterable[Segment]) -> str:
 def as_json(segments: Iterable[Segment]) -> str:
     """Returns a list in JSON of objects with `start` and `end` in seconds, and `text`.
 
+    Words also have their `probability`, with four decimals.
+
     Args:
         segments: See `subrip`.
     """
     rows = [dataclasses.asdict(one) for one in segments if one.text.strip()]
+    for row in rows:
+        if "probability" in row:
+            row["probability"] = round(row["probability"], 4)
     return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
 
 

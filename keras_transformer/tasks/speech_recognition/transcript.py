@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.single_pass.result import Choice
-from keras_transformer.tasks.speech_recognition.segments import Segment
+from keras_transformer.tasks.speech_recognition.segments import Segment, Word
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, REPEATED, compression_ratio
 from keras_transformer.tasks.speech_recognition.timestamps import read_segments
 
@@ -58,7 +58,7 @@ class Transcript(Choice):
         compression_ratio_threshold: See `repeats`.
         temperature: Temperature of the attempt that counts, see `Fallback`; the largest one of
             several windows.
-        words: A `Segment` for each word, in order; empty unless they are requested.
+        words: A `Word` for each word, in order; empty unless they are requested.
         tokens: Token ids of the output, with its prompt and end. Empty for several windows, and
             for exports.
     """
@@ -76,7 +76,7 @@ class Transcript(Choice):
     windows: tuple[Window, ...] = dataclasses.field(default=(), compare=False)
     compression_ratio_threshold: float = dataclasses.field(default=REPEATED, compare=False)
     temperature: float = dataclasses.field(default=0.0, compare=False)
-    words: tuple[Segment, ...] = dataclasses.field(default=(), compare=False)
+    words: tuple[Word, ...] = dataclasses.field(default=(), compare=False)
     tokens: tuple[int, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:

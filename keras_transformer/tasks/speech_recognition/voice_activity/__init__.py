@@ -1,0 +1,1 @@
+"""Voice activity: which parts of a recording a model of speech reads."""
