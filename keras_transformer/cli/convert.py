@@ -66,6 +66,13 @@ LANGUAGES = [
     help="Branch, tag or commit of the repository that DIRECTORY names.  [default: its main "
     "branch]",
 )
+@option(
+    "--task",
+    metavar="NAME",
+    group="Model",
+    help="Task of RUN, where the files leave a choice: sparse_embedding for a masked language "
+    "model that was trained as SPLADE and has no modules.json.  [default: that of its head]",
+)
 @KEEP
 @NAME
 @LICENSE

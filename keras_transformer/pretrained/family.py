@@ -126,6 +126,21 @@ class Family(abc.ABC):
         """
         return source, target
 
+    def choose_task(self, task) -> None:
+        """Takes the task that a user chooses for the model.
+
+        Args:
+            task: Name of the task. `None`: that which the files determine.
+
+        Raises:
+            ValueError: If the checkpoint is for another task.
+        """
+        if task not in (None, self.task):
+            raise ValueError(
+                f"{self.folder.path}: `task` must be {self.task}, that of the checkpoint. "
+                f"Received: task={task!r}."
+            )
+
     def read_settings(self) -> CheckpointSettings:
         """Returns the `CheckpointSettings`."""
         return CheckpointSettings(self.folder.require_json(CONFIG), self.folder.path / CONFIG)

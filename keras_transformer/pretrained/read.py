@@ -13,6 +13,7 @@ def read_checkpoint(
     source_language=None,
     target_language=None,
     revision=None,
+    task=None,
     **options,
 ) -> Checkpoint:
     """Returns the `Checkpoint` at a path.
@@ -24,6 +25,8 @@ def read_checkpoint(
         name: Name of the checkpoint. `None`: the name of the repository or of the folder.
         source_language, target_language: Default languages of a multilingual model. `None`: those
             that the checkpoint names.
+        task: Name of the task of the model, where the files leave a choice: `"sparse_embedding"`
+            for a masked language model that was trained as SPLADE. `None`: that of its head.
         revision: Branch, tag or commit of a repository. `None`: its main branch.
         **options: Options of the checkpoint's family; see, for example, `Marian`.
 
@@ -35,6 +38,7 @@ def read_checkpoint(
     place = find_checkpoint(path, revision)
     folder = CheckpointFolder(place.path, place.root)
     family = find_family(folder, path)(folder, **options)
+    family.choose_task(task)
     source_language, target_language = family.choose_languages(source_language, target_language)
     config, generation = family.config(), family.generation()
     if generation is not None:

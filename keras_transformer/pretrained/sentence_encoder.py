@@ -20,6 +20,10 @@ UNLIMITED = 1e20  # such as 1e30, that `transformers` writes for a tokenizer wit
 POOLINGS = {"mean_tokens": "mean", "max_tokens": "max", "cls_token": "first", "lasttoken": "last"}
 NAMES = {"mean": "mean", "max": "max", "cls": "first", "lasttoken": "last"}  # in newer files
 KINDS = ("Transformer", "Pooling")
+# Of sparse vectors: the first module in older and in newer files, and the settings of the second.
+MASKED, SPLADE = ("MLMTransformer", "Transformer"), "SpladePooling"
+SUMS = {"max": "max", "sum": "sum"}
+SATURATIONS = {"relu": "log", "log1p_relu": "double_log"}
 NORMALIZE = "Normalize"
 CROSS_ENCODER = "CrossEncoder"  # kind of a folder whose head scores pairs of texts
 CONVERSION = (
@@ -46,13 +50,16 @@ class SentenceEncoder(typing.NamedTuple):
     """The modules around the encoder of a folder.
 
     Attributes:
-        pooling: Pooling of the encoder's output: `"mean"`, `"max"`, `"first"` or `"last"`.
+        pooling: Pooling of the encoder's output: `"mean"`, `"max"`, `"first"` or `"last"`; of
+            sparse vectors, `"max"` or `"sum"`.
         modules: The `Module`s after it, without the last one if that is `Normalize`.
         normalize: Whether vectors have unit length.
         max_length: Maximum length of a text in tokens; longer texts are truncated. `None`: that of
             the encoder.
         settings: The `CheckpointSettings` of the first module.
         prompts: The `TextPrompts`, or `None`: there are none.
+        saturation: The `saturation` of sparse vectors; see `SparseVectorHead`. `None`: vectors are
+            not sparse.
     """
 
     pooling: str
@@ -61,10 +68,18 @@ class SentenceEncoder(typing.NamedTuple):
     max_length: int | None
     settings: CheckpointSettings
     prompts: TextPrompts | None = None
+    saturation: str | None = None
+
+    @property
+    def is_sparse(self) -> bool:
+        """`True` if vectors have a weight for each token of the vocabulary."""
+        return self.saturation is not None
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the head of a `TextEmbedder`."""
+        """The options of the head of a `TextEmbedder` or of a `SparseTextEmbedder`."""
+        if self.is_sparse:
+            return {"pooling": self.pooling, "saturation": self.saturation}
         values = tuple(module.value for module in self.modules)
         return {"pooling": self.pooling, AFTER_POOLING: values, "normalize": self.normalize}
 
@@ -109,18 +124,30 @@ def read_sentence_encoder(folder) -> SentenceEncoder | None:
     path = folder.path / MODULES
     kinds, places = kinds_of(modules, path)
     known = {kind.published: kind for kind in VectorModule.kinds().values()}
-    if kinds[:2] != list(KINDS) or not {*kinds[2:]} <= {*known}:
+    is_sparse = len(kinds) == 2 and kinds[0] in MASKED and kinds[1] == SPLADE
+    if not is_sparse and (kinds[:2] != list(KINDS) or not {*kinds[2:]} <= {*known}):
         raise ValueError(
             f"{path}: the modules must be Transformer, Pooling and, optionally, "
-            f"{', '.join(known)} in any order. Received: {', '.join(kinds)}."
+            f"{', '.join(known)} in any order; or {' or '.join(MASKED)}, and {SPLADE}. "
+            f"Received: {', '.join(kinds)}."
         )
     if places[0] not in ("", "."):
         raise ValueError(
-            f"{path}: the Transformer must be in the folder itself. Received: path={places[0]!r}."
+            f"{path}: the {kinds[0]} must be in the folder itself. Received: path={places[0]!r}."
         )
     first = CheckpointSettings(folder.json(FIRST) or {}, folder.path / FIRST)
     name = f"{places[1]}/config.json"
     pooling = CheckpointSettings(folder.require_json(name), folder.path / name)
+    if is_sparse:
+        return SentenceEncoder(
+            pooling.choice("pooling_strategy", SUMS, "max"),
+            (),
+            False,
+            max_length_of(folder),
+            first,
+            _prompts(of_all),
+            pooling.choice("activation_function", SATURATIONS, "relu"),
+        )
     normalize = kinds[-1] == NORMALIZE
     last = len(kinds) - normalize
     read = [

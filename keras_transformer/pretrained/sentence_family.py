@@ -7,16 +7,28 @@ from typing import Any
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
-from keras_transformer.pretrained.sentence_encoder import read_sentence_encoder
+from keras_transformer.pretrained.sentence_encoder import SPLADE, read_sentence_encoder
 
 
 class SentenceFamily(Family):
-    """A family of encoders or decoders that may also be in the format of sentence-transformers."""
+    """A family of encoders or decoders that may also be in the format of sentence-transformers.
+
+    Attributes:
+        has_sparse: Whether the family has a head for sparse vectors.
+    """
+
+    has_sparse = False
 
     @functools.cached_property
     def sentences(self) -> Any:
         """The `SentenceEncoder` that the folder describes, or `None`."""
-        return read_sentence_encoder(self.folder)
+        sentences = read_sentence_encoder(self.folder)
+        if sentences is not None and sentences.is_sparse and not self.has_sparse:
+            raise ValueError(
+                f"{self.folder.path}: {SPLADE} needs an encoder with a head for masked tokens. "
+                f"Received: a model of the type {self.model_type}."
+            )
+        return sentences
 
     def prompts(self) -> Any:  # noqa: D102
         return self.sentences.prompts if self.sentences else None

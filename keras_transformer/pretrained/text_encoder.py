@@ -31,6 +31,8 @@ from keras_transformer.tasks.question_answering.config import SpanPredictorConfi
 from keras_transformer.tasks.question_answering.model import SpanPredictor
 from keras_transformer.tasks.scoring.config import PairScorerConfig
 from keras_transformer.tasks.scoring.model import PairScorer
+from keras_transformer.tasks.sparse_embedding.config import SparseEmbedderConfig
+from keras_transformer.tasks.sparse_embedding.model import SparseTextEmbedder
 from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.model import TokenClassifier
 
@@ -82,6 +84,7 @@ class MaskHead(typing.NamedTuple):
     biases: tuple
 
 
+SPARSE = HeadKind("sparse_embedding", SparseEmbedderConfig, SparseTextEmbedder)  # of `MASKS`
 VECTORS = HeadKind("embedding", EmbedderConfig, TextEmbedder)
 PAIRS = HeadKind("scoring", PairScorerConfig, PairScorer)  # `TEXTS` with one logit
 TOKENS = HeadKind("late_interaction", MultiVectorEncoderConfig, MultiVectorEncoder)
@@ -120,6 +123,19 @@ class TextEncoder(SentenceFamily):
     pair_layout = "bert"
     mask_head: Any = None
     mask_activation: Any = None
+    has_sparse = True
+    _is_chosen_sparse = False
+
+    def choose_task(self, task) -> None:  # noqa: D102
+        if task != SPARSE.task or self.sentences:
+            super().choose_task(task)
+        elif not self.predicts_masks:
+            raise self._without_masks()
+        else:
+            self._is_chosen_sparse = True
+
+    def _without_masks(self):
+        return self.settings.wrong("architectures", f"{self.classes}{MASKS} for sparse vectors")
 
     @property
     def task(self) -> str:
@@ -148,8 +164,8 @@ class TextEncoder(SentenceFamily):
 
     @property
     def represents(self) -> bool:
-        """True if the checkpoint represents texts by vectors, of texts or of tokens."""
-        return bool(self.interaction or self.sentences)
+        """True if the checkpoint represents texts by vectors, of texts or of tokens, not sparse."""
+        return bool(self.interaction or self.sentences and not self.sentences.is_sparse)
 
     def read_tensors(self) -> Reader:  # noqa: D102
         reader = super().read_tensors()
@@ -173,6 +189,13 @@ class TextEncoder(SentenceFamily):
             options = {"pooling": "first", **options}
             if pooler is not None:
                 options |= {"pooler": True, "pooler_activation": pooler}
+        if self.predicts_masks:
+            options["tie"] = "all" if self._is_tied else "none"
+            activation = self.mask_activation or options["activation"]
+            options = {"transform_activation": activation, **options}
+            if self._is_chosen_sparse:
+                limit = max_length_of(self.folder)
+                options["max_length"] = self._limited(options["max_length"], limit)
         if self.interaction:
             options |= self._of_interaction(options)
         elif self.sentences:
@@ -182,11 +205,7 @@ class TextEncoder(SentenceFamily):
         elif self._head == SPANS:
             options |= {"pair_layout": self.pair_layout, "max_answer": LONGEST_ANSWER}
             options = {"segments": "none", **options}
-        elif self.predicts_masks:
-            options["tie"] = "all" if self._is_tied else "none"
-            activation = self.mask_activation or options["activation"]
-            options = {"transform_activation": activation, **options}
-        else:
+        elif not self.predicts_masks:
             options["labels"] = self._labels()
             if self._kind is LABEL_SETS:
                 options["separator"] = self._separator(options["labels"])
@@ -295,7 +314,7 @@ class TextEncoder(SentenceFamily):
         """The `Tokenizer`."""
         self.tensors.check_rows(self.prefix + self.words, self.settings, "vocab_size")
         tokenizer = self.read_tokenizer()
-        if self.predicts_masks and tokenizer.mask_id is None:
+        if self._kind is self.heads.get(MASKS) and tokenizer.mask_id is None:
             raise ValueError(
                 f"{self.folder.path}: the vocabulary must have a mask token that is found in texts "
                 "as it is written, without conditions. Received: "
@@ -344,8 +363,10 @@ class TextEncoder(SentenceFamily):
     def _kind(self):
         if self.interaction:
             return TOKENS
-        if self.sentences:
+        if self.sentences and not self.sentences.is_sparse:
             return VECTORS
+        if self.sentences or self._is_chosen_sparse:
+            return SPARSE
         if self._head == TEXTS and self.settings.num_labels == 1:
             return PAIRS
         if self._head == TEXTS and self.settings.get("problem_type") == LABEL_SETS.task:
@@ -360,7 +381,13 @@ class TextEncoder(SentenceFamily):
         if self.interaction:
             return None
         named = self.settings.architecture([*known, *others], *others[:1])
-        return None if self.sentences else known.get(named)
+        if not self.sentences:
+            return known.get(named)
+        if not self.sentences.is_sparse:
+            return None
+        if known.get(named) != MASKS:
+            raise self._without_masks()
+        return MASKS
 
     def _labels(self):
         """The names of the labels, in the order of the logits."""
