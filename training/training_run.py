@@ -13,11 +13,11 @@ import tensorflow as tf
 
 from keras_transformer.checks import require_tensorflow
 from keras_transformer.files import remove_stale_drafts, replacing
+from keras_transformer.lock import FolderLock
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.vectors import check_vectors
 from keras_transformer.training.changes import REOPENS, check_changes
 from keras_transformer.training.data.checksums import plain_damage
-from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.devices.workers import Workers
 from keras_transformer.training.inputs import is_surveyed, stores_of
 from keras_transformer.training.loop.callbacks import Terminations
@@ -82,7 +82,7 @@ def train(
 
     Raises:
         SettingsError: If the folder contains a run that cannot resume with these settings.
-        RunLocked: An `OSError`, if another process trains into the folder.
+        FolderLocked: An `OSError`, if another process trains into the folder.
         DamagedStore: A `ValueError`, if the files of encoded examples are damaged.
         ValueError: If the loss or a weight becomes NaN or infinite, the settings do not suit the
             strategy, or the data of the workers differ. After NaN or infinite values the message
@@ -117,7 +117,7 @@ def train(
             check_vectors(settings.model.vectors, settings.config().d_model)
         # Opened before the folder is created, so that an error in the data leaves no folder.
         data = workers.chief_first(lambda: _open(run, settings))
-        lock = RunLock(run.path)
+        lock = FolderLock(run.path)
         if workers.is_chief and not run.path.exists():
             stack.callback(_remove_if_empty, run.path)
         workers.chief_first(lambda: workers.is_chief and stack.enter_context(lock))

@@ -17,6 +17,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_folder
 from keras_transformer.native_code import ends_promptly
+from keras_transformer.options import OptionError
 from keras_transformer.text.lines import binary_lines, decode_line
 
 MODEL = click.Path(path_type=pathlib.Path, exists=True)
@@ -55,50 +56,55 @@ PROMPT += "the model, mostly none]"
 @option(
     "--dtype",
     type=click.Choice(["float32", "float16"]),
-    default="float32",
-    group="Vectors",
-    help="Type of the numbers on disk; float16 takes half the space.",
+    group="Dense vectors",
+    help="Type of the numbers on disk; float16 takes half the space.  [default: float32]",
 )
 @option(
     "--similarity",
     type=click.Choice(["dot", "cosine"]),
-    default="dot",
-    group="Vectors",
-    help="Score of two vectors. The dot product is the cosine if the model normalises its vectors.",
+    group="Dense vectors",
+    help="Score of two vectors. The dot product is the cosine if the model normalises its vectors."
+    "  [default: dot]",
 )
 @option(
     "--approximate",
     is_flag=True,
-    group="Vectors",
+    default=None,
+    group="Dense vectors",
     help="Also write a graph of near vectors (HNSW) with usearch, for large indexes.",
 )
 @batch_size("Number of texts to embed at a time.", group=None)
-def index(model, source, folder, append, prompt, dtype, similarity, approximate, batch_size):
+def index(model, source, folder, append, prompt, batch_size, **options):
     """Write an index of the lines of a file, which `search` searches.
 
-    MODEL is a run or an export for embedding. An index that was interrupted is continued by the
-    same command. The dot products of a query and all texts are computed exactly, unless the index
-    has a graph.
+    MODEL is a run or an export for embedding or sparse embedding, which determines what the index
+    stores: dense vectors, or postings of sparse ones. An index that was interrupted is continued by
+    the same command. The dot products of a query and all texts are computed exactly, unless the
+    index has a graph.
     """
     from keras_transformer.retrieval.index import TextIndex
+    from keras_transformer.retrieval.kinds import kind_of
 
     check_folder(folder)
+    options = {name: value for name, value in options.items() if value is not None}
     with ends_promptly():
         answering = _opened(model, prompt)
+        try:
+            kind_of(answering).settings(**options)
+        except OptionError as error:
+            raise click.UsageError(f"--{error.name} {error.reason}") from error
         built = TextIndex.build(
             answering,
             _lines(source),
             folder,
             append,
-            dtype,
-            similarity,
-            approximate,
             batch_size,
             _Counted(),
             model=str(model.resolve()),
             prompt=prompt,
+            **options,
         )
-    click.echo(f"{folder}: {len(built):,} texts, {built.store.dimensions} features.")
+    click.echo(f"{folder}: {len(built):,} texts, {built.described}.")
 
 
 class _Counted:
@@ -121,7 +127,7 @@ class _Counted:
     "source",
     type=EXISTING_FILE,
     group="Input and output",
-    help="File of queries, one per line, instead of QUERY.",
+    help="File of queries, one per line, instead of QUERY; empty lines are left out.",
 )
 @option(
     "--model",
@@ -137,8 +143,9 @@ class _Counted:
 def search(folder, queries, source, model, prompt, top, exact, batch_size) -> None:
     """Write the texts of INDEX that are most similar to each QUERY.
 
+    In an index of sparse vectors, these are texts that share a token with QUERY: there may be none.
     A line for each text: the number of the query, counted from 1, the score, the number of the
-    text's line and the text, separated by tabs.
+    text's line and the text, separated by tabs. Empty queries have no lines.
     """
     from keras_transformer.retrieval.index import TextIndex
 
@@ -147,14 +154,18 @@ def search(folder, queries, source, model, prompt, top, exact, batch_size) -> No
     stated = TextIndex(folder)
     if exact and not stated.has_graph:
         refuse(["exact"], f"has no effect on {folder}, which has no graph: it is always exact.")
-    queries = list(queries) if source is None else list(_lines(source))
+    if any(not query.strip() for query in queries):
+        raise click.UsageError("QUERY must not be empty.")
+    lines = queries if source is None else _lines(source)
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     model = model or _model_of(stated)
     output: Any = standard("stdout")
     with ends_promptly():
         found = TextIndex(folder, _opened(model, prompt))
-        for first in range(0, len(queries), batch_size):
-            block = queries[first : first + batch_size]
-            for number, hits in enumerate(found.search(block, top, exact, batch_size), first + 1):
+        for first in range(0, len(numbered), batch_size):
+            numbers, block = zip(*numbered[first : first + batch_size], strict=True)
+            answers = found.search(block, top, exact, batch_size)
+            for number, hits in zip(numbers, answers, strict=True):
                 for hit in hits:
                     line = f"{number}\t{hit.score:.6f}\t{hit.line}\t{hit.text}\n"
                     output.write(line.encode())
@@ -172,12 +183,12 @@ def _model_of(index):
 
 
 def _opened(model, prompt):
-    """Returns a model for embedding with a prompt."""
+    """Returns a model with an index of its own kind, with a prompt."""
     import keras_transformer
-    from keras_transformer.retrieval.index import check_task
+    from keras_transformer.retrieval.kinds import kind_of
 
     answering = keras_transformer.open(model)
-    check_task(answering)
+    kind_of(answering)
     return answering if prompt is None else answering.with_settings(prompt=prompt)
 
 

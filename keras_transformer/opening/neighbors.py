@@ -8,6 +8,8 @@ import numpy as np
 
 from keras_transformer.opening.lines import PassLines
 
+VECTORS = ("embedding", "image_embedding")  # tasks whose answers are vectors
+
 
 @dataclasses.dataclass(frozen=True)
 class NeighborLines(PassLines):
@@ -33,7 +35,7 @@ class NeighborLines(PassLines):
         from keras_transformer.opening.forms import open as open_model
 
         answering: Any = open_model(path)
-        if not answering.task.endswith("embedding"):
+        if answering.task not in VECTORS:
             raise ValueError(
                 f"{path}: neighbors need a model whose answers are vectors, of the task embedding "
                 f"or image_embedding. Received: a model for {answering.task}."

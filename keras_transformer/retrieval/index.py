@@ -5,16 +5,13 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
-from keras_transformer.checks import check_choice, check_count
-from keras_transformer.retrieval import graph
-from keras_transformer.retrieval.nearest import Nearest, best, nearest
-from keras_transformer.retrieval.probes import difference, probes_of, vectors_of
-from keras_transformer.retrieval.store import DTYPES, MANIFEST, VectorStore
+from keras_transformer.checks import check_count
+from keras_transformer.lock import FolderLock
+from keras_transformer.retrieval.kind import Nearest
+from keras_transformer.retrieval.kinds import kind_of
+from keras_transformer.retrieval.store import MANIFEST, IndexStore, is_index
 
 BLOCK = 2048  # texts between two states of an index that is being built
-SIMILARITIES = ("dot", "cosine")
 UNFINISHED = (
     "{folder} is not finished: it has {count:,} texts. Run the same command again, which continues."
 )
@@ -39,8 +36,9 @@ class TextIndex:
 
     Args:
         folder: The folder.
-        answering: The model that built the index, or one of its exports: an `Embedder`, or what
-            `keras_transformer.open` returns for it. `None`: vectors are given instead of texts.
+        answering: The model that built the index, or one of its exports: an `Embedder` or a
+            `SparseEmbedder`, or what `keras_transformer.open` returns for it. `None`: vectors are
+            given instead of texts.
 
     Raises:
         ValueError: If the folder holds no finished index, a file is damaged, or the model gives
@@ -48,7 +46,7 @@ class TextIndex:
     """
 
     def __init__(self, folder: Any, answering: Any = None):
-        self.store, self.answering = VectorStore(folder), answering
+        self.store, self.answering = IndexStore(folder), answering
         if not self.store.manifest.get("finished"):
             raise ValueError(UNFINISHED.format(folder=folder, count=self.store.count))
         if answering is not None:
@@ -62,9 +60,14 @@ class TextIndex:
         """`True` if the index has a graph for approximate search."""
         return bool(self.store.manifest.get("graph"))
 
+    @property
+    def described(self) -> str:
+        """A few words about what the index stores."""
+        return self.store.kind.described(self.store)
+
     @functools.cached_property
-    def _graph(self):
-        return graph.open_graph(self.store.folder, self.store.count)
+    def _searcher(self):
+        return self.store.kind.open(self.store)
 
     @classmethod
     def build(
@@ -73,54 +76,39 @@ class TextIndex:
         texts: Iterable[str],
         folder: Any,
         append: bool = False,
-        dtype: str = "float32",
-        similarity: str = "dot",
-        approximate: bool = False,
         batch_size: int = 64,
         progress: Callable[[int], None] | None = None,
-        **stated: Any,
+        model: str | None = None,
+        prompt: str | None = None,
+        **options: Any,
     ) -> Self:
         """Builds an index, continues one that was interrupted, or appends to a finished one.
 
         Args:
-            answering: A model for embedding, with the prompt of the texts.
+            answering: A model for embedding or sparse embedding, with the prompt of the texts. It
+                determines the kind of index.
             texts: The texts; empty ones are left out, but count as lines.
             folder: The folder.
             append: Whether the texts are added to a finished index.
-            dtype: `"float32"` or `"float16"`, half the size.
-            similarity: `"dot"`, the dot product, which is the cosine if the model normalises its
-                vectors; or `"cosine"`, for a model that does not.
-            approximate: Whether to add a graph for approximate search.
             batch_size: Number of texts embedded at a time.
             progress: Function of the number of texts that were added. `None`: no progress.
-            **stated: Further values of the manifest, such as the path of the model.
+            model: Path of the model, which the index states.
+            prompt: Name of the prompt, which the index states.
+            **options: Options of the kind: see `DenseIndex`. A `SparseIndex` has none.
 
         Raises:
             ValueError: If the folder holds a finished index and `append` is false, or none and it
                 is true; or the model, the texts or an option differ from those of an index that is
-                continued.
+                continued; or an option has no effect on this kind of index.
+            FolderLocked: An `OSError`, if another process writes into the folder.
         """
-        check_choice("dtype", dtype, tuple(DTYPES))
-        check_choice("similarity", similarity, SIMILARITIES)
-        if approximate:
-            graph.load_usearch()
-        given = {"dtype": dtype, "similarity": similarity, "graph": approximate}
-        store = _opened(answering, folder, append, {**given, **stated})
-        begin, line = store.manifest["begin"], store.manifest["first_line"]
-        numbered = ((text, number) for number, text in enumerate(texts, line + 1))
-        rest = _after_known(store, numbered, begin)
-        last = line
-        while block := list(itertools.islice(rest, BLOCK)):
-            last = block[-1][1]
-            kept = [(text.replace("\n", " "), number) for text, number in block if text.strip()]
-            if kept:
-                vectors = _scaled(vectors_of(answering, [t for t, _ in kept], batch_size), store)
-                store.append(vectors, *zip(*kept, strict=True))
-            if progress is not None:
-                progress(len(block))
-        if approximate:
-            graph.extend_graph(folder, store.vectors)
-        store.state(finished=True, begin=store.count, first_line=max(last, _last_line(store)))
+        settings = kind_of(answering).settings(**options)
+        if append and not is_index(folder):
+            raise ValueError(f"{folder} holds no index to append to.")
+        with FolderLock(folder) as lock:
+            given = {**settings, "model": model, "prompt": prompt}
+            store = _opened(answering, folder, append, given)
+            _add(store, answering, texts, batch_size, progress, lock)
         return cls(folder)
 
     def search(
@@ -142,45 +130,39 @@ class TextIndex:
         check_count("top", top)
         if not len(queries):
             return []
-        found = self.nearest(vectors_of(self.answering, queries, batch_size), top, exact)
+        encoded = self.store.kind.encode(self.answering, list(queries), batch_size)
         lines = self.store.rows["line"]
         return [
             [
                 Hit(float(score), int(lines[row]), text)
                 for score, row, text in zip(scores, rows, self.store.texts(rows), strict=True)
             ]
-            for scores, rows in zip(*found, strict=True)
+            for scores, rows in self.nearest(encoded, top, exact)
         ]
 
-    def nearest(self, queries: np.ndarray, top: int = 10, exact: bool = False) -> Nearest:
-        """Returns the scores and the rows of the most similar vectors.
+    def nearest(self, queries: Any, top: int = 10, exact: bool = False) -> list[Nearest]:
+        """Returns the scores and the rows of the most similar texts of each query.
 
         Args:
-            queries: Vectors `[Q, D]`.
+            queries: What the model answers for Q queries: vectors `[Q, D]`, or `SparseVector`s.
             top, exact: See `search`.
         """
-        queries = _scaled(np.asarray(queries, np.float32), self.store)
-        vectors = self.store.vectors
-        if exact or not self.has_graph or not len(self):
-            return nearest(vectors, queries, top)
-        found, wanted = [], min(top, len(self))
-        for query, rows in zip(queries, graph.candidates(self._graph, queries, top), strict=True):
-            if len(rows) < wanted:  # the graph leads to too few
-                found.append(nearest(vectors, query[None], top))
-                continue
-            scores = np.asarray(vectors[rows], np.float32) @ query  # exact ones
-            found.append(best(scores[None], rows[None], top))
-        return Nearest(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        return self._searcher.nearest(queries, top, exact)
 
 
-def check_model(answering: Any, store: VectorStore) -> None:
+def check_model(answering: Any, store: IndexStore) -> None:
     """Refuses a model whose vectors are not those of an index.
 
     Raises:
         ValueError: If the model is for another task or gives other vectors.
     """
-    check_task(answering)
-    text = difference(store.manifest["probes"], probes_of(answering))
+    kind = kind_of(answering)
+    if kind is not store.kind:
+        raise ValueError(
+            f"The index in {store.folder} is one of {store.kind.title}. "
+            f"Received: a model for {answering.task}."
+        )
+    text = kind.difference(store.manifest["probes"], kind.probes(answering))
     if text is not None:
         name = store.manifest.get("model") or "another model"
         raise ValueError(
@@ -189,30 +171,14 @@ def check_model(answering: Any, store: VectorStore) -> None:
         )
 
 
-def check_task(answering: Any) -> None:
-    """Refuses a model that does not answer with vectors."""
-    if answering.task != "embedding":
-        raise ValueError(
-            "An index needs a model for embedding, which answers with vectors. "
-            f"Received: a model for {answering.task}."
-        )
-
-
 def _opened(answering, folder, append, given):
-    """Returns the `VectorStore` to add texts to."""
-    check_task(answering)
-    try:
-        store = VectorStore(folder)
-    except ValueError as error:
-        if "holds no index" not in str(error):
-            raise
-        store = None
-    if store is None and append:
-        raise ValueError(f"{folder} holds no index to append to.")
-    if store is None:
-        probes = probes_of(answering)
+    """Returns the `IndexStore` to add texts to."""
+    if not is_index(folder):
+        kind = kind_of(answering)
+        probes = kind.probes(answering)
         state = {"finished": False, "begin": 0, "first_line": 0, "probes": probes}
-        return VectorStore.create(folder, len(probes[0]), **given, **state)
+        return IndexStore.create(folder, kind, **given, **kind.begin(probes), **state)
+    store = IndexStore(folder)
     if store.manifest["finished"] and not append:
         raise ValueError(
             f"{folder} holds a finished index of {store.count:,} texts: append to it, or choose "
@@ -228,6 +194,27 @@ def _opened(answering, folder, append, given):
     if store.manifest["finished"]:
         store.state(finished=False)
     return store
+
+
+def _add(store, answering, texts, batch_size, progress, lock):
+    """Adds texts to an `IndexStore` and finishes it."""
+    begin, line = store.manifest["begin"], store.manifest["first_line"]
+    numbered = ((text, number) for number, text in enumerate(texts, line + 1))
+    rest = _after_known(store, numbered, begin)
+    last = line
+    while block := list(itertools.islice(rest, BLOCK)):
+        last = block[-1][1]
+        kept = [(text.replace("\n", " "), number) for text, number in block if text.strip()]
+        if kept:
+            encoded = store.kind.encode(answering, [text for text, _ in kept], batch_size)
+            lock.check()
+            store.append(encoded, *zip(*kept, strict=True))
+        if progress is not None:
+            progress(len(block))
+    entries = store.kind.finish(store, progress)
+    last = max(last, _last_line(store))
+    store.state(finished=True, begin=store.count, first_line=last, **entries)
+    store.trim()
 
 
 def _after_known(store, numbered, begin) -> Iterator[tuple[str, int]]:
@@ -253,11 +240,3 @@ def _differs(store, line):
 
 def _last_line(store):
     return int(store.rows["line"][-1]) if store.count else 0
-
-
-def _scaled(vectors, store):
-    """Returns vectors as they are compared: of unit length for the similarity `"cosine"`."""
-    if store.manifest["similarity"] == "dot":
-        return vectors
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)

@@ -1,23 +1,10 @@
 """Exact search for the vectors with the largest dot products, a block of rows at a time."""
 
-from typing import NamedTuple
-
 import numpy as np
 
+from keras_transformer.retrieval.kind import Nearest
+
 BLOCK_VALUES = 2**24  # of a block of rows in float32, 64 MiB
-
-
-class Nearest(NamedTuple):
-    """The nearest rows of each query, in falling order of their scores.
-
-    Attributes:
-        scores: Dot products, float32 `[Q, K]`.
-        rows: Numbers of the rows, counted from 0, int64 `[Q, K]`. Equal scores are in the order of
-            their rows.
-    """
-
-    scores: np.ndarray
-    rows: np.ndarray
 
 
 def nearest(vectors, queries, top, block=None) -> Nearest:

@@ -1,7 +1,7 @@
-"""`VectorStore`, the files of an index: vectors, texts, and a manifest that counts the whole rows.
+"""`IndexStore`, the files of an index: texts, what its kind stores for them, and a manifest.
 
-Rows are appended, and count only once the manifest is replaced, which happens in one step. What a
-killed process has written after that is cut off by the next one.
+The manifest counts the whole rows. Rows are appended, and count only once the manifest is replaced,
+which happens in one step. What a killed process has written after that is cut off by the next one.
 """
 
 import contextlib
@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.files import write_json
+from keras_transformer.retrieval.dense import DenseIndex
+from keras_transformer.retrieval.kinds import KINDS
 
-MANIFEST, VECTORS, TEXTS, ROWS = "index.json", "vectors.bin", "texts.txt", "rows.bin"
+MANIFEST, TEXTS, ROWS = "index.json", "texts.txt", "rows.bin"
 VERSION = 1
-DTYPES = {"float32": np.float32, "float16": np.float16}
 ROW = np.dtype([("end", "<i8"), ("line", "<i8")])  # end of the text in bytes, number of its line
 
 
-class VectorStore:
+class IndexStore:
     """The files of an index.
 
     Args:
@@ -31,20 +32,21 @@ class VectorStore:
         ValueError: If it holds no index, or a file is damaged or missing.
 
     Attributes:
-        manifest: Dictionary with `count`, the number of rows; `dimensions`; `dtype`; and what else
-            the index states.
+        manifest: Dictionary with `kind`; `count`, the number of rows; and what else the index
+            states.
+        kind: The `IndexKind`.
     """
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         path = self.folder / MANIFEST
-        if not path.is_file():
+        if not is_index(folder):
             raise ValueError(f"{folder} holds no index: the file {MANIFEST} is missing.")
         try:
             self.manifest = json.loads(path.read_text("utf-8"))
             version, self.count = self.manifest["version"], int(self.manifest["count"])
-            self.dtype = np.dtype(DTYPES[self.manifest["dtype"]])
-            self.dimensions = int(self.manifest["dimensions"])
+            self.kind = KINDS[self.manifest.get("kind", DenseIndex.name)]
+            self.kind.check(self.manifest)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged: build the index again.") from error
         if version != VERSION:
@@ -55,13 +57,12 @@ class VectorStore:
                 raise ValueError(f"{file} is damaged or missing: build the index again.")
 
     @classmethod
-    def create(cls, folder, dimensions, dtype, **stated: Any) -> "VectorStore":
+    def create(cls, folder, kind, **stated: Any) -> "IndexStore":
         """Creates an index without rows.
 
         Args:
             folder: The folder, which may exist and must hold no index.
-            dimensions: Number of features of a vector.
-            dtype: `"float32"` or `"float16"`.
+            kind: The `IndexKind`.
             **stated: Further values of the manifest.
 
         Raises:
@@ -69,14 +70,14 @@ class VectorStore:
         """
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / name for name in (VECTORS, TEXTS, ROWS)]
+        manifest = {"version": VERSION, "kind": kind.name, "count": 0, **stated}
+        paths = [folder / name for name in (*kind.sizes(manifest), TEXTS, ROWS)]
         for path in paths:
             if path.exists() and path.stat().st_size:  # such as the file of the texts
                 raise ValueError(f"{path} exists and belongs to no index: choose another folder.")
         for path in paths:
             path.write_bytes(b"")
-        fixed = {"version": VERSION, "count": 0, "dimensions": dimensions, "dtype": dtype}
-        write_json(folder / MANIFEST, {**fixed, **stated})
+        write_json(folder / MANIFEST, manifest)
         return cls(folder)
 
     def state(self, **changes: Any) -> None:
@@ -85,22 +86,21 @@ class VectorStore:
         write_json(self.folder / MANIFEST, self.manifest)
         self.count = self.manifest["count"]
 
-    def append(self, vectors, texts: Sequence[str], lines: Sequence[int], **changes: Any) -> None:
+    def append(self, encoded, texts: Sequence[str], lines: Sequence[int]) -> None:
         """Appends rows; either all of them count afterwards, or none.
 
         Args:
-            vectors: Array `[R, D]`.
-            texts: Their texts, without line feeds.
+            encoded: What the kind stores for the texts; see `IndexKind.encode`.
+            texts: The texts, without line feeds.
             lines: Numbers of their lines.
-            **changes: Values of the manifest that change in the same step.
         """
         content = [text.encode() + b"\n" for text in texts]
         sizes = self._sizes()
         rows: Any = np.zeros(len(texts), ROW)
         rows["end"] = sizes[TEXTS] + np.cumsum([len(text) for text in content])
         rows["line"] = lines
-        values = np.ascontiguousarray(vectors, self.dtype)
-        parts = {VECTORS: values.tobytes(), TEXTS: b"".join(content), ROWS: rows.tobytes()}
+        parts, changes = self.kind.parts(encoded, self.manifest)
+        parts = {**parts, TEXTS: b"".join(content), ROWS: rows.tobytes()}
         for name, data in parts.items():
             path = self.folder / name
             try:
@@ -115,13 +115,10 @@ class VectorStore:
                 raise
         self.state(count=self.count + len(texts), **changes)
 
-    @property
-    def vectors(self) -> np.ndarray:
-        """The vectors `[N, D]`, mapped from the file."""
-        shape = self.count, self.dimensions
-        if not self.count:
-            return np.zeros(shape, self.dtype)
-        return np.memmap(self.folder / VECTORS, self.dtype, "r", shape=shape)
+    def trim(self) -> None:
+        """Cuts off what does not count."""
+        for name, size in self._sizes().items():
+            os.truncate(self.folder / name, size)
 
     @property
     def rows(self) -> np.ndarray:
@@ -150,12 +147,16 @@ class VectorStore:
 
     def _sizes(self):
         """Returns the sizes in bytes of the files with the rows that count."""
+        sizes = self.kind.sizes(self.manifest)
         if not self.count:
-            return {VECTORS: 0, TEXTS: 0, ROWS: 0}
+            return {**sizes, TEXTS: 0, ROWS: 0}
         ends = self.folder / ROWS
         size = self.count * ROW.itemsize
         if not ends.is_file() or ends.stat().st_size < size:
             return {ROWS: size}
-        width = self.dimensions * self.dtype.itemsize
-        last = int(self.rows["end"][-1])
-        return {VECTORS: self.count * width, TEXTS: last, ROWS: size}
+        return {**sizes, TEXTS: int(self.rows["end"][-1]), ROWS: size}
+
+
+def is_index(folder) -> bool:
+    """Returns whether a folder holds an index, perhaps an unfinished one."""
+    return (pathlib.Path(folder) / MANIFEST).is_file()

@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer.cli.main import cli
+from keras_transformer.lock import FolderLocked
 from keras_transformer.retrieval import graph
 from keras_transformer.retrieval import index as module
 from keras_transformer.retrieval.index import Hit, TextIndex
 from keras_transformer.retrieval.nearest import nearest
-from keras_transformer.retrieval.store import VectorStore
+from keras_transformer.retrieval.store import IndexStore
 
 WIDTH = 6
 
@@ -149,14 +150,16 @@ def test_another_model_is_refused(tmp_path, other, message):
     with pytest.raises(ValueError, match=message):
         TextIndex.build(other, TEXTS, tmp_path, append=True)
     translator = types.SimpleNamespace(task="translation")
-    with pytest.raises(ValueError, match="needs a model for embedding, .*: a model for tra"):
+    with pytest.raises(
+        ValueError, match="needs a model for embedding or sparse_embedding, .*: a model for tra"
+    ):
         TextIndex(tmp_path, translator)
     TextIndex(tmp_path, Hashes().with_settings(prompt="query: "))  # a prompt is no other model
 
 
 def test_damaged_indexes_are_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no index: the file index.json is missing"):
-        VectorStore(tmp_path)
+        IndexStore(tmp_path)
     TextIndex.build(Hashes(), TEXTS, tmp_path)
     good = (tmp_path / "index.json").read_text()
     for change, message in (
@@ -224,6 +227,29 @@ def test_files_that_are_no_index_are_kept(tmp_path):
     assert path.read_text() == "a\n"
     path.write_text("")  # as a process leaves it that is killed before the manifest is written
     assert len(TextIndex.build(Hashes(), ["a"], tmp_path)) == 1
+
+
+def test_two_processes_do_not_write_into_one_index(tmp_path):
+    class Second(Hashes):
+        """Another process that begins while the first one embeds its texts."""
+
+        def answer(self, texts, batch_size=64, progress=None):
+            if len(texts) > 3:
+                with pytest.raises(FolderLocked, match="is in use by process .* since"):
+                    TextIndex.build(Hashes(), TEXTS, tmp_path)
+            return super().answer(texts)
+
+    TextIndex.build(Second(), TEXTS, tmp_path)
+    assert len(TextIndex(tmp_path)) == 25
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("index.json", "vectors.bin", "texts.txt", "rows.bin")
+    }
+
+
+def test_empty_queries_have_no_answers(tmp_path):
+    TextIndex.build(Hashes(), ["a"], tmp_path)
+    done = CliRunner().invoke(cli, ["search", str(tmp_path), "a", " "])
+    assert done.exit_code == 2 and "QUERY must not be empty." in done.output
 
 
 def test_an_index_that_a_program_built_needs_the_name_of_its_model(tmp_path):

@@ -17,8 +17,8 @@ from keras_transformer.models import (
 )
 from keras_transformer.models.parts import copy_parts
 from keras_transformer.pipelines import SparseEmbedder, SparseVector
+from keras_transformer.postings import Postings
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.sparse_embedding.postings import Postings
 from keras_transformer.text.prompts import TextPrompts
 
 TEXTS = [*pipelines.LINES, ""]

@@ -15,9 +15,9 @@ from small_runs import At, assert_same_end, run_quietly, write_small_corpus
 from support import with_tests_on_path
 
 from keras_transformer import files as atomic
+from keras_transformer.lock import FolderLocked
 from keras_transformer.tasks.run import Run
 from keras_transformer.training.averaging import average_checkpoints
-from keras_transformer.training.data.lock import RunLocked
 from keras_transformer.training.loop import final
 from keras_transformer.training.loop.checkpoint import Checkpoints
 from keras_transformer.training.settings.toml import SettingsError, load_settings
@@ -234,7 +234,7 @@ def test_a_process_holds_the_folder_until_it_is_killed_and_loses_only_unsaved_up
     try:
         assert os.waitpid(process.pid, os.WUNTRACED)[1] & 0xFF == 0x7F  # it stopped in update 9
         before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
-        with pytest.raises(RunLocked, match=f"in use by process {process.pid} "):
+        with pytest.raises(FolderLocked, match=f"in use by process {process.pid} "):
             train(settings, tmp_path / "run")
         after = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
         assert {**after, tmp_path / "run/.lock": 0} == {**before, tmp_path / "run/.lock": 0}

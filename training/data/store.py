@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.files import read_json, write_json
+from keras_transformer.lock import FolderLock, FolderLocked
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.checksums import BlockVerifier, damaged
 from keras_transformer.training.data.encoding import Encoder
-from keras_transformer.training.data.lock import RunLock, RunLocked
 from keras_transformer.training.data.store_writer import StoreWriter
 
 MANIFEST = "manifest.json"
@@ -239,10 +239,10 @@ class Stores:
         while not (folder / MANIFEST).is_file():
             part = folder.with_name(f".{folder.name}.part")
             try:
-                with RunLock(part):
+                with FolderLock(part):
                     if not (folder / MANIFEST).is_file():
                         writer.write(folder, part, *make())
-            except RunLocked:
+            except FolderLocked:
                 if not waiting and self.console is not None:
                     self.console.print(f"Waiting for {folder}, which another process is writing.")
                 waiting = True

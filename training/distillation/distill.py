@@ -6,8 +6,8 @@ from typing import Any
 
 import rich.console
 
+from keras_transformer.lock import FolderLock
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.distillation.assignments import assign, distinct
 from keras_transformer.training.distillation.corpus import Files, Texts
 from keras_transformer.training.distillation.generation import generate, has_parts
@@ -102,7 +102,7 @@ def distill(
         say(console, warning)
     if distillation.shard is not None:  # no lock: other shards are written to the same folder
         return generate(run, settings, distillation, work, console)
-    with RunLock(run.path):
+    with FolderLock(run.path):
         metadata = generate(run, settings, distillation, work, console)
         _keep_vocabulary(run, files.folder, own)
         original = _original_pairs(files, texts, distillation)

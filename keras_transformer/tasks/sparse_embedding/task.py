@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.postings import Postings
 from keras_transformer.tasks.sparse_embedding.config import SparseEmbedderConfig
-from keras_transformer.tasks.sparse_embedding.postings import Postings
 from keras_transformer.tasks.task import LOSS, Metric
 from keras_transformer.tasks.text_pairs import TextPairsTask
 

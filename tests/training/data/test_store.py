@@ -13,13 +13,13 @@ from corpora import OfNumbers, dataset, rows, text_pairs
 from small_runs import At, run_quietly, write_small_corpus
 
 from keras_transformer.fields import Frames, Images
+from keras_transformer.lock import FolderLock
 from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.training.data import checksums, encoding, store_writer
 from keras_transformer.training.data import store as module
 from keras_transformer.training.data.checksums import DamagedStore, plain_damage
 from keras_transformer.training.data.corpus import Corpus
 from keras_transformer.training.data.encoding import Limits
-from keras_transformer.training.data.lock import RunLock
 from keras_transformer.training.data.sources import text
 from keras_transformer.training.data.store import Store, Stores
 from keras_transformer.training.settings.toml import load_settings
@@ -130,7 +130,7 @@ def test_a_process_waits_while_another_one_writes(tmp_path, training, monkeypatc
     folder = take(tmp_path / "a", training).folder
     part = tmp_path / "b" / f".{folder.name}.part"
     stores = []
-    with RunLock(part):
+    with FolderLock(part):
         thread = threading.Thread(target=lambda: stores.append(take(tmp_path / "b", training)))
         thread.start()
         time.sleep(0.2)

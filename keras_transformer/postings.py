@@ -1,6 +1,6 @@
 """`Postings`: for each token, the texts whose sparse vectors have a weight for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,11 +54,29 @@ class Postings(NamedTuple):
             ids: Ids of the tokens of the vector, `[K]`.
             weights: Their weights, `[K]`.
         """
-        slices = [slice(self.offsets[token], self.offsets[token + 1]) for token in ids]
-        rows = np.concatenate([np.zeros(0, "int32"), *(self.rows[part] for part in slices)])
-        products = [
-            np.float64(weight) * self.weights[part].astype("float64")
-            for weight, part in zip(weights, slices, strict=True)
-        ]
-        products = np.concatenate([np.zeros(0), *products])
-        return np.bincount(rows.astype("int64"), products, self.count)
+        return scores_of([self], ids, weights, self.count)
+
+    def products(self, ids, weights) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields the texts of each token of a vector, and the products of both weights, float64.
+
+        Args:
+            ids, weights: See `scores`; a token beyond the vocabulary has no texts.
+        """
+        for token, weight in zip(ids, weights, strict=True):
+            if token + 1 < len(self.offsets):
+                part = slice(int(self.offsets[token]), int(self.offsets[token + 1]))
+                yield self.rows[part], np.float64(weight) * self.weights[part].astype("float64")
+
+
+def scores_of(several: Iterable[Postings], ids, weights, count) -> np.ndarray:
+    """Returns the dot products of a sparse vector with those of all texts, float64 `[N]`.
+
+    Args:
+        several: `Postings`, each of some of the texts, in order.
+        ids, weights: See `Postings.scores`.
+        count: Number of all texts N.
+    """
+    pairs = [pair for postings in several for pair in postings.products(ids, weights)]
+    rows = np.concatenate([np.zeros(0, "int64"), *(rows for rows, _ in pairs)])
+    products = np.concatenate([np.zeros(0), *(products for _, products in pairs)])
+    return np.bincount(rows, products, count)

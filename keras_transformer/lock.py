@@ -1,4 +1,4 @@
-"""Lock of a run, so that only one process at a time trains into its folder."""
+"""Lock of a folder, so that only one process at a time writes into it: a run or an index."""
 
 import contextlib
 import datetime
@@ -22,12 +22,12 @@ _HELD = {errno.EAGAIN, errno.EACCES}
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 
-class RunLocked(OSError):
-    """Error because another process trains into the folder; its message, one line, names it."""
+class FolderLocked(OSError):
+    """Error because another process writes into the folder; its message, one line, names it."""
 
 
-class RunLock:
-    """Context manager that locks the folder of a run against other processes.
+class FolderLock:
+    """Context manager that locks a folder against other processes that write into it.
 
     Two mechanisms work together, on one machine and on shared file systems:
 
@@ -43,10 +43,10 @@ class RunLock:
     raises an error before the process writes again.
 
     Args:
-        folder: Folder of the run; created if missing.
+        folder: The folder; created if missing.
 
     Raises:
-        RunLocked: On entry, if another process holds the lock; from `check`, if another process
+        FolderLocked: On entry, if another process holds the lock; from `check`, if another process
             has taken it over.
     """
 
@@ -58,20 +58,20 @@ class RunLock:
         self._own = None
         self._ended = threading.Event()
 
-    def __enter__(self) -> "RunLock":
+    def __enter__(self) -> "FolderLock":
         self.folder.mkdir(parents=True, exist_ok=True)
         self._native = self._lock_natively()
         try:
             holder, silent = self._holder()
             if holder is not None:
                 if not self._is_over(holder, silent):
-                    raise RunLocked(self._explain(holder, silent))
+                    raise FolderLocked(self._explain(holder, silent))
                 self.record.unlink(missing_ok=True)
             self._sign()
         except BaseException:
             self._unlock_natively()
             raise
-        threading.Thread(target=self._beat, name="run lock", daemon=True).start()
+        threading.Thread(target=self._beat, name="folder lock", daemon=True).start()
         return self
 
     def __exit__(self, *_) -> None:
@@ -83,10 +83,10 @@ class RunLock:
         self._unlock_natively()
 
     def check(self) -> None:
-        """Raises `RunLocked` if another process has taken over the folder."""
+        """Raises `FolderLocked` if another process has taken over the folder."""
         holder, silent = self._holder()
         if holder is not None and not self._is_own():
-            raise RunLocked(self._explain(holder, silent))
+            raise FolderLocked(self._explain(holder, silent))
 
     def _lock_natively(self):
         """Returns the open file that the kernel locks. `None`: the file system has no locks."""
@@ -98,7 +98,7 @@ class RunLock:
         except OSError as error:
             file.close()
             if error.errno in _HELD:
-                raise RunLocked(self._explain(*self._holder())) from None
+                raise FolderLocked(self._explain(*self._holder())) from None
             if error.errno in _NO_LOCKS:
                 return None
             raise
@@ -125,7 +125,7 @@ class RunLock:
             with open(self.record, "x", encoding="utf-8") as file:
                 file.write(json.dumps(self._own, indent=2) + "\n")
         except FileExistsError:  # two machines at the same moment
-            raise RunLocked(self._explain(*self._holder())) from None
+            raise FolderLocked(self._explain(*self._holder())) from None
 
     def _beat(self):
         while not self._ended.wait(BEAT):

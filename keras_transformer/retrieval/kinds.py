@@ -1,0 +1,25 @@
+"""The kinds of indexes, by name; the task of a model determines its kind."""
+
+from typing import Any
+
+from keras_transformer.retrieval.dense import DenseIndex
+from keras_transformer.retrieval.kind import IndexKind
+from keras_transformer.retrieval.sparse import SparseIndex
+
+KINDS: dict[str, IndexKind] = {kind.name: kind for kind in (DenseIndex(), SparseIndex())}
+
+
+def kind_of(answering: Any) -> IndexKind:
+    """Returns the kind of index for a model.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    for kind in KINDS.values():
+        if kind.task == answering.task:
+            return kind
+    tasks = " or ".join(kind.task for kind in KINDS.values())
+    raise ValueError(
+        f"An index needs a model for {tasks}, which answers with vectors. "
+        f"Received: a model for {answering.task}."
+    )
