@@ -127,7 +127,7 @@ class TextEncoder(SentenceFamily):
     _is_chosen_sparse = False
 
     def choose_task(self, task) -> None:  # noqa: D102
-        if task != SPARSE.task or self.sentences:
+        if task != SPARSE.task or self.interaction or self.sentences:
             super().choose_task(task)
         elif not self.predicts_masks:
             raise self._without_masks()
