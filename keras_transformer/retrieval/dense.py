@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.checks import check_choice
 from keras_transformer.retrieval import graph
-from keras_transformer.retrieval.kind import IndexKind, Nearest, Searcher
+from keras_transformer.retrieval.kind import IndexKind, IndexSearcher, Nearest
 from keras_transformer.retrieval.nearest import best, nearest
 from keras_transformer.retrieval.probes import PROBES, difference
 
@@ -74,7 +74,7 @@ class DenseIndex(IndexKind):
         return f"{store.manifest['dimensions']} features"
 
 
-class DenseSearcher(Searcher):
+class DenseSearcher(IndexSearcher):
     """The vectors of an index, and its graph if it has one.
 
     Args:
@@ -89,7 +89,7 @@ class DenseSearcher(Searcher):
         return graph.open_graph(self.store.folder, self.store.count)
 
     def nearest(self, queries, top, exact) -> list[Nearest]:
-        """Returns the nearest rows of vectors `[Q, D]`; see `Searcher.nearest`."""
+        """Returns the nearest rows of vectors `[Q, D]`; see `IndexSearcher.nearest`."""
         queries = _scaled(np.asarray(queries, np.float32), self.store.manifest)
         if exact or not self.store.manifest.get("graph") or not len(self.vectors):
             found = nearest(self.vectors, queries, top)

@@ -24,7 +24,7 @@ class Nearest(NamedTuple):
     rows: np.ndarray
 
 
-class Searcher(abc.ABC):
+class IndexSearcher(abc.ABC):
     """The opened files of an index."""
 
     @abc.abstractmethod
@@ -102,8 +102,8 @@ class IndexKind(abc.ABC):
         """Writes the files that the search needs, and returns the entries of the manifest."""
 
     @abc.abstractmethod
-    def open(self, store: Any) -> Searcher:
-        """Returns the `Searcher` of a finished index."""
+    def open(self, store: Any) -> IndexSearcher:
+        """Returns the `IndexSearcher` of a finished index."""
 
     @abc.abstractmethod
     def described(self, store: Any) -> str:

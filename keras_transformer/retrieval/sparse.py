@@ -10,20 +10,13 @@ import numpy as np
 
 from keras_transformer.files import replacing
 from keras_transformer.postings import Postings, scores_of
-from keras_transformer.retrieval.kind import IndexKind, Nearest, Searcher
+from keras_transformer.retrieval.kind import IndexKind, IndexSearcher, Nearest
 from keras_transformer.retrieval.nearest import best
 from keras_transformer.retrieval.probes import PROBES, difference
 
 PENDING = "vectors.bin"
 ENTRY = np.dtype([("row", "<i4"), ("token", "<i4"), ("weight", "<f4")])
 AT_ONCE = 2**22  # entries that are sorted at a time, 48 MiB
-
-
-class Vector(NamedTuple):
-    """A sparse vector in a manifest: ids of tokens and their weights, two lists."""
-
-    ids: list
-    weights: list
 
 
 class SparseIndex(IndexKind):
@@ -40,7 +33,7 @@ class SparseIndex(IndexKind):
 
     def probes(self, answering) -> list:  # noqa: D102
         vectors = self.encode(answering.with_settings(prompt=""), PROBES, len(PROBES))
-        return [Vector(vector.ids.tolist(), vector.weights.tolist()) for vector in vectors]
+        return [[vector.ids.tolist(), vector.weights.tolist()] for vector in vectors]
 
     def difference(self, ours, theirs) -> str | None:  # noqa: D102
         size = 1 + max((max(ids, default=0) for ids, _ in (*ours, *theirs)), default=0)
@@ -65,7 +58,7 @@ class SparseIndex(IndexKind):
         return {PENDING: manifest["pending"] * ENTRY.itemsize}
 
     def check(self, manifest) -> None:  # noqa: D102
-        int(manifest["pending"]), [Segment(**entry) for entry in manifest["segments"]]
+        int(manifest["pending"]), [PostingsFile(**entry) for entry in manifest["segments"]]
 
     def finish(self, store, progress) -> dict[str, Any]:  # noqa: D102
         segments, pending = store.manifest["segments"], store.manifest["pending"]
@@ -82,7 +75,7 @@ class SparseIndex(IndexKind):
         return f"{sum(entry['postings'] for entry in store.manifest['segments']):,} weights"
 
 
-class Segment(NamedTuple):
+class PostingsFile(NamedTuple):
     """The sizes of the postings in a file.
 
     Attributes:
@@ -106,7 +99,7 @@ class Segment(NamedTuple):
         return offsets.view("<i8"), rows.view("<i4"), weights.view("<f4")
 
 
-class SparseSearcher(Searcher):
+class SparseSearcher(IndexSearcher):
     """The segments of an index.
 
     Args:
@@ -119,7 +112,7 @@ class SparseSearcher(Searcher):
     def __init__(self, store):
         self.count, self.segments = store.count, []
         for number, entry in enumerate(store.manifest["segments"]):
-            path, segment = store.folder / _name(number), Segment(**entry)
+            path, segment = store.folder / _name(number), PostingsFile(**entry)
             if not path.is_file() or path.stat().st_size != segment.size:
                 raise ValueError(f"{path} is damaged or missing: build the index again.")
             self.segments.append(Postings(*segment.open(path), self.count))
@@ -128,7 +121,7 @@ class SparseSearcher(Searcher):
         """Returns the nearest rows of `SparseVector`s, all of which share a token with the query.
 
         Args:
-            queries, top, exact: See `Searcher.nearest`.
+            queries, top, exact: See `IndexSearcher.nearest`.
         """
         found = []
         for query in queries:
@@ -139,8 +132,8 @@ class SparseSearcher(Searcher):
         return found
 
 
-def write_segment(path, entries, at_once=AT_ONCE) -> Segment:
-    """Writes entries as postings, sorted by token and then by row, and returns their `Segment`.
+def write_segment(path, entries, at_once=AT_ONCE) -> PostingsFile:
+    """Writes entries as postings, sorted by token and then by row, and returns their `PostingsFile`.
 
     Args:
         path: The file.
@@ -150,7 +143,7 @@ def write_segment(path, entries, at_once=AT_ONCE) -> Segment:
     parts = [slice(first, first + at_once) for first in range(0, len(entries), at_once)]
     size = 1 + max(int(entries["token"][part].max()) for part in parts)
     counts = sum(np.bincount(entries["token"][part], minlength=size) for part in parts)
-    segment = Segment(size, len(entries))
+    segment = PostingsFile(size, len(entries))
     with replacing(path) as temporary:
         offsets, rows, weights = segment.open(temporary, "w+")
         offsets[1:] = np.cumsum(counts)
