@@ -76,7 +76,7 @@ class SparseIndex(IndexKind):
 
 
 class PostingsFile(NamedTuple):
-    """The sizes of the postings in a file.
+    """The sizes of the postings in a file, a segment of an index.
 
     Attributes:
         tokens: Number of tokens V.
@@ -133,7 +133,7 @@ class SparseSearcher(IndexSearcher):
 
 
 def write_segment(path, entries, at_once=AT_ONCE) -> PostingsFile:
-    """Writes entries as postings, sorted by token and then by row, and returns their `PostingsFile`.
+    """Writes entries as postings, sorted by token and then by row, and returns their sizes.
 
     Args:
         path: The file.
