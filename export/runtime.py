@@ -54,9 +54,10 @@ class OpenGenerator(TextAnswering):
         more: Advice how to get more outputs, the end of an error message.
         opened_with: See `Format`.
         any_beam: Whether it searches with beams of any size.
+        any_greedy: Whether it takes any `Greedy`, instead of that of the export.
     """
 
-    any_beam = False
+    any_beam = any_greedy = False
     more = "export again with a larger --n-best for more"
     opened_with: tuple[str, ...] = ()
     _graphs = None  # of `tokenizers`, traced on first use

@@ -45,6 +45,7 @@ class OnnxStreamer(OnnxTranslator):
     """
 
     opened_with = ("greedy", "sample", "max_output", "repetition_penalty")
+    any_greedy = True
 
     def __init__(self, model: OnnxModel):
         super().__init__(model)

@@ -177,6 +177,8 @@ def search_of_export(
         chosen = [kinds.get(search.word) for name, kinds in OPTIONS.items() if given(name)]
         settings = {field: getattr(search, field) for field in chosen if field is not None}
         return opened.with_search(opened.sample_with(**settings))
+    if isinstance(search, Greedy) and opened.any_greedy:
+        return opened.with_search(search)
     if any(languages) and opened.search is None and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     beams = [name for name in BEAMS if name in accepted(opened)]

@@ -6,6 +6,7 @@ import pipelines
 import pytest
 from click.testing import CliRunner
 from documents import blocks, run
+from servers import serving
 
 import keras_transformer
 from keras_transformer.cli.main import cli
@@ -106,9 +107,16 @@ def talk(opened, *options, messages="a cat\n\nthe dog\n"):
     return result.exit_code, result.stdout, result.stderr
 
 
-def test_the_command_talks_to_a_file(opened):
-    chat = Chat(opened, search=Greedy(9))
-    code, out, _ = talk(opened)
+@pytest.mark.parametrize(
+    ("options", "search"),
+    [
+        ((), Greedy(9)),
+        (("--max-output", "3", "--repetition-penalty", "1.5"), Greedy(3, repetition_penalty=1.5)),
+    ],
+)
+def test_the_command_talks_to_a_file(opened, options, search):
+    chat = Chat(opened, search=search)
+    code, out, _ = talk(opened, *options)
     assert code == 0 and out == "".join(f"{chat.send(text)}\n" for text in ("a cat", "the dog"))
 
 
@@ -128,3 +136,11 @@ def test_the_command_refuses_a_file_without_streams(opened, monkeypatch):
     code, out, err = talk(opened)
     assert code and not out
     assert "an .onnx file that was exported with --streaming. Received: " in err
+
+
+def test_a_server_has_chats_of_a_file(opened):
+    body = {"model": "model", "messages": [{"role": "user", "content": "a"}]}
+    with serving(opened) as served:
+        status, answer = served.ask("POST", "/v1/chat/completions", {**body, "max_tokens": 4})
+    expected = Chat(opened, search=Greedy(4)).send("a")
+    assert status == 200 and answer["choices"][0]["message"]["content"] == expected
