@@ -37,7 +37,7 @@ class OpenPass(PassAnswering):
 
     @property
     def settings(self) -> tuple[str, ...]:  # noqa: D102
-        return self.codec.settings
+        return self.codec.export_settings
 
     @property
     def accepts(self) -> tuple[str, ...]:  # noqa: D102
@@ -50,7 +50,7 @@ class OpenPass(PassAnswering):
             TypeError, ValueError: If the model does not have a setting or a value.
         """
         self.check_settings(settings)
-        other = changed(self, codec=self.codec.changed(**settings))
+        other = changed(self, codec=self.codec.changed_export(**settings))
         other._encoder = traced_once(other._trace_encoder)
         return other
 
@@ -67,10 +67,16 @@ class OpenPass(PassAnswering):
         examples = self.codec.check(examples)
         if not examples:
             return []
-        with refusals(self.path):
-            inputs, rest = self._encode(self.codec.request(examples))
-        answers = self.codec.answers(self.run(**how, **inputs), rest)
-        return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+
+        def encode(examples):
+            with refusals(self.path):
+                return self._encode(self.codec.request(examples))
+
+        def answer(inputs, rest):
+            answers = self.codec.answers(self.run(**how, **inputs), rest)
+            return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+
+        return self.codec.answered(examples, encode, answer)
 
     def _encode(self, request):
         """Returns the result of `Codec.encode`; texts are read in a graph, as in the run.

@@ -1,5 +1,6 @@
 """Voice activity: intervals and times, against loops over single samples, and recognizers."""
 
+import json
 import sys
 import types
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from pipelines import speech_recognizer, write_run
 
 from keras_transformer.cli.main import cli
+from keras_transformer.export.single_pass import OpenPass
 from keras_transformer.installation import install_hint
 from keras_transformer.pipelines import SileroVoiceActivity, SpeechRecognizer
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
@@ -225,6 +227,40 @@ def test_nothing_is_computed_without_speech(monkeypatch):
     wrong = silent.with_settings(voice_activity=lambda samples, rate: [(0, 10**6)])
     with pytest.raises(ValueError, match="`voice_activity` must return pairs of integers"):
         wrong(sound(300))
+
+
+class InMemory(OpenPass):
+    """A file whose graph is that of a run in memory."""
+
+    path = "memory"
+
+    def __init__(self, pipeline):
+        self.task, self.tokenizers, self._pipeline = pipeline.task, pipeline.tokenizers, pipeline
+        self.read_codec(type(pipeline.codec), json.loads(json.dumps(pipeline.codec.metadata())))
+
+    def run(self, **inputs):
+        return self._pipeline.predict(**inputs)
+
+
+def test_an_export_reads_recordings_of_any_length():
+    """Its transcripts are those of the run, with and without a detector."""
+    run = speech_recognizer()
+    export = InMemory(run)
+    recordings = sound(1234, 300, 777)
+    halves = {"voice_activity": lambda samples, rate: [(8, len(samples) // 2)]}
+    for settings in ({"windows": "overlap"}, halves, {"windows": "overlap", **halves}):
+        own = {name: value for name, value in settings.items() if name != "windows"}
+        results = export.with_settings(**settings).answer_batch(recordings)
+        expected = run.with_settings(**own).transcribe(recordings)
+        assert results == expected and results[0].windows == expected[0].windows
+        assert not any(result.truncated for result in results)
+    both = export.with_settings(windows="overlap").with_settings(**halves)
+    assert both.codec.reading.windows == "overlap" and export.codec.reading is None
+    for windows in ("timestamps", "all"):
+        with pytest.raises(ValueError, match="`windows` must be 'overlap' for an export: 'timesta"):
+            export.with_settings(windows=windows)
+    with pytest.raises(ValueError, match="`words` has no effect on a model for speech_recognition"):
+        export.with_settings(words=True)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ SavedModels and .tflite files share it:
 import abc
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import tensorflow as tf
@@ -176,6 +176,27 @@ class Codec(abc.ABC):
         Args:
             answers: Result of `answers`, as a dictionary of arrays.
         """
+
+    @property
+    def export_settings(self) -> tuple[str, ...]:
+        """Names of the settings of `changed_export`."""
+        return tuple(self.settings)
+
+    def changed_export(self: Kind, **settings: Any) -> Kind:
+        """Returns the codec of an export that differs in settings, see `changed`."""
+        return self.changed(**settings)
+
+    def answered(
+        self, examples: list, encode: Callable[..., Any], answer: Callable[..., list]
+    ) -> list:
+        """Returns a `Result` for each of a list of examples, by a model that has been exported.
+
+        Args:
+            examples: Result of `check`.
+            encode: Function from examples to the inputs of the model, and the rest; see `encode`.
+            answer: Function from both to a list of `Result`s.
+        """
+        return answer(*encode(examples))
 
     def options(self, examples: Sequence[Any]) -> dict[str, Tensor]:
         """Returns tensors of `option_specs` that stand for the defaults, one for each example."""

@@ -12,6 +12,7 @@ from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
+from keras_transformer.tasks.speech_recognition.any_length import AnyLength
 from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
 from keras_transformer.tasks.speech_recognition.audio.wav import decode_wav, encode_wav
 from keras_transformer.tasks.speech_recognition.choices import Choices
@@ -25,6 +26,7 @@ from keras_transformer.tasks.speech_recognition.transcript import Transcript, re
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizers
 
+OF_EXPORTS = ("windows", "voice_activity")  # settings of `AnyLength`
 EXAMPLE_SECONDS = 2  # of the recording in a README
 
 
@@ -46,6 +48,7 @@ class SpeechCodec(Codec):
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}
     choices, repeated = Choices(), REPEATED
+    reading: AnyLength | None = None  # how an export reads recordings; `None`: their beginning
 
     def __init__(self, speech, tokenizer, max_length, choices=None, silence=None):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
@@ -144,7 +147,39 @@ class SpeechCodec(Codec):
             given = [name for name in thresholds if settings.get(name) is not None]
             silence = dataclasses.replace(silence, **{name: settings[name] for name in given})
         choices = self.choices.replaced(**chosen)
-        return self.of(self.speech, self.tokenizers, self.max_length, choices, silence)
+        other = self.of(self.speech, self.tokenizers, self.max_length, choices, silence)
+        other.reading = self.reading
+        return other
+
+    @property
+    def export_settings(self) -> tuple[str, ...]:  # noqa: D102
+        return (*self.settings, *OF_EXPORTS)
+
+    def changed_export(self, **settings: Any) -> "SpeechCodec":
+        """Returns a codec that differs in settings, also in how recordings of any length are read.
+
+        Args:
+            **settings: See `changed` and `AnyLength`.
+
+        Raises:
+            TypeError, ValueError: See both.
+        """
+        own = {name: settings.pop(name) for name in OF_EXPORTS if name in settings}
+        other = self.changed(**settings)
+        if own:
+            other.reading = dataclasses.replace(self.reading or AnyLength(), **own)
+        return other
+
+    def answered(self, examples, encode, answer) -> list:
+        """Returns a `Transcript` for each recording, of any length if `reading` is not `None`."""
+        if self.reading is None:
+            return super().answered(examples, encode, answer)
+        recordings = [self.read(one, f"recording {n}") for n, one in enumerate(examples, start=1)]
+
+        def transcribe(rows, choices):
+            return answer(*self.tensors(rows, choices or None))
+
+        return self.reading(self, recordings, transcribe)
 
     def options(self, examples) -> dict[str, Tensor]:
         """Returns a request for the defaults, of which every second one is left out."""
