@@ -154,8 +154,9 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "sort",
     is_flag=True,
     group="Answers",
-    help="In scoring of pairs: write the score, a tab and the line, sorted by score. The passages "
-    "of each query are sorted separately, the best first; queries keep the order of the input.",
+    help="In scoring of pairs and late interaction: write the score, a tab and the line, sorted "
+    "by score. The passages of each query are sorted separately, the best first; queries keep the "
+    "order of the input.",
 )
 @option(
     "--spans",
@@ -480,7 +481,7 @@ def _sort(search, lines, output, how):
 
     codec = getattr(search.answering, "codec", None)
     if not getattr(codec, "sorts", False):
-        raise click.UsageError("--sort needs a model for scoring of pairs as MODEL.")
+        raise click.UsageError("--sort needs a model for scoring or late_interaction as MODEL.")
     write_sorted(search, lines, output, warn, **how)
 
 

@@ -54,7 +54,7 @@ def with_markers(folder, content, names, mask="[MASK]", **options):
         if name in vocab
     ]
     for name in names:
-        if name not in vocab:
+        if name and name not in vocab:
             number = len(vocab) + sum(t["id"] >= len(vocab) for t in content["added_tokens"])
             token = encoder_folders.added(number, name, special=False, normalized=False)
             content["added_tokens"].append(token)
