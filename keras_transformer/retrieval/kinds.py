@@ -19,7 +19,10 @@ def kind_of(answering: Any) -> IndexKind:
         if kind.task == answering.task:
             return kind
     tasks = " or ".join(kind.task for kind in KINDS.values())
+    advice = ""
+    if getattr(getattr(answering, "codec", None), "sorts", False):
+        advice = " Search with such a model, and sort what it finds with predict --sort."
     raise ValueError(
         f"An index needs a model for {tasks}, which answers with vectors. "
-        f"Received: a model for {answering.task}."
+        f"Received: a model for {answering.task}.{advice}"
     )
