@@ -21,7 +21,7 @@ import tempfile
 import click
 import jiwer
 import numpy as np
-from command import RESULTS, describe_machine
+from command import RESULTS, describe_machine, names
 from measurements import BenchmarkError
 from voice_activity_sound import PAUSES, RATE, recording, sentences, words_of
 from workers import Worker
@@ -37,11 +37,13 @@ HEADER = ("pauses", "library", "gate", "WER", "inserted words", "seconds")
 @click.option("--ctranslate2", "theirs", type=FOLDER, help="The checkpoint for faster-whisper.")
 @click.option("--peers-python", envvar="KERAS_TRANSFORMER_PEERS_PYTHON",
               help="Python in which faster-whisper is installed.")
+@click.option("--pauses", callback=names(PAUSES), default=",".join(PAUSES), show_default=True,
+              help="What is between the sentences; a recording for each.")
 @click.option("--repeats", type=click.IntRange(1), default=1, show_default=True,
               help="Number of transcriptions, of which the fastest counts.")
 @RESULTS
 # fmt: on
-def main(recordings, own, theirs, peers_python, repeats, output):
+def main(recordings, own, theirs, peers_python, pauses, repeats, output):
     """Compare transcripts of recordings with long pauses, with and without a gate."""
     if theirs is not None and peers_python is None:
         raise click.UsageError("--ctranslate2 needs --peers-python.")
@@ -50,9 +52,9 @@ def main(recordings, own, theirs, peers_python, repeats, output):
     spoken, results = sentences(recordings), []
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for pauses in PAUSES:
-                samples, words = recording(pauses, spoken)
-                path = pathlib.Path(folder, f"{pauses}.npy")
+            for kind in pauses:
+                samples, words = recording(kind, spoken)
+                path = pathlib.Path(folder, f"{kind}.npy")
                 np.save(path, samples)
                 for library, model in models.items():
                     for gate in (False, True):
@@ -63,7 +65,7 @@ def main(recordings, own, theirs, peers_python, repeats, output):
                         how = order, 1, pythons[library]
                         with Worker(library, "speech_peers.long_recordings", *how) as worker:
                             runs = [worker.run(1) for _ in range(repeats)]
-                        result = {"pauses": pauses, "library": library, "gate": gate}
+                        result = {"pauses": kind, "library": library, "gate": gate}
                         result |= {"sound_seconds": len(samples) / RATE}
                         results.append(result | judged(runs, words))
                         print(json.dumps(results[-1]), flush=True)
