@@ -69,7 +69,9 @@ def about_generation(pipeline) -> dict[str, Any]:
     """Returns the metadata of a `Generator` about the token ids that it reads."""
     tokenizer = pipeline.source_tokenizer
     languages = tokenizer.languages
-    about = {} if languages is None else {"languages": languages.ids, "source": RULE + FRONT}
+    about = {}
+    if languages is not None:
+        about = {"languages": languages.ids, "source": RULE + FRONT.format(languages.front_rule)}
     return {
         "tokens": {name: getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos")},
         "vocab_size": tokenizer.vocab_size,

@@ -104,6 +104,8 @@ class OpenGenerator(TextAnswering):
         graphs = self._graphs
         if graphs is None or graphs.tokenizers is not self.tokenizers:
             self._graphs = graphs = StringGraphs(self.tokenizers, self.max_length, self.blank)
+        if self.has_languages:
+            self.tokenizers.languages.fronts(sentences)  # refuses unknown codes in texts
         read = graphs.read(tf.constant(sentences, tf.string, [len(sentences)]))
         found = self.find(read["source"].to_list(), n=n, **options)
         empty = read["empty"]

@@ -11,8 +11,8 @@ RULE = (
 )
 # The same for a model with languages to choose from.
 FRONT = (
-    " In front are the token of the target language and that of the source language; `languages` "
-    "has the tokens, and `source_language` and `target_language` are the defaults."
+    " In front are {}; `languages` has the tokens of the languages, and `source_language` and "
+    "`target_language` are the defaults."
 )
 
 
@@ -44,12 +44,14 @@ def _problem(source, tokenizer):
         return f"has the id {outside[0]}, which is not in the vocabulary of {tokenizer.vocab_size}"
     if not source or source[-1] != tokenizer.eos_id:
         return "does not end in eos_id"
-    if tokenizer.languages is not None and not {*source[:2]} <= {*tokenizer.languages.ids.values()}:
-        return "does not begin with the tokens of the target language and of its own"
+    languages = tokenizer.languages
+    if languages is not None and not languages.begin(source):
+        return f"does not begin with {languages.front_rule}"
     if tokenizer.starts_with_bos:
         source = source[1:]
     for name in ("eos", "pad", "bos"):
-        if getattr(tokenizer, f"{name}_id") in source[:-1]:
+        number = getattr(tokenizer, f"{name}_id")
+        if number in source[:-1] and number != tokenizer.unk_id:
             return f"has {name}_id before its end"
     return None
 

@@ -177,39 +177,44 @@ class SentencesAndSettings(Sentences):
 class SentencesAndLanguages(Sentences):
     """Signature from strings to texts, with the languages of each sentence in the request.
 
-    The inputs are `sentences`, string `[B]`, and for each of them `source_language` and
-    `target_language`, string `[B]`, codes of languages; the empty string stands for the model's
-    default. The outputs are those of `Sentences`. An unknown code is an error.
+    The inputs are `sentences`, string `[B]`, and for each of them `source_language`, if the model
+    reads it, and `target_language`, string `[B]`, codes of languages; the empty string stands for
+    the model's default. The outputs are those of `Sentences`. An unknown code is an error.
     """
 
-    inputs = (*Sentences.inputs, *LANGUAGES)
+    @property
+    def inputs(self) -> tuple:  # noqa: D102
+        sides = self.pipeline.source_tokenizer.languages.sides
+        read = {f"{side}_language" for side in sides}
+        return (*Sentences.inputs, *(spec for spec in LANGUAGES if spec.name in read))
 
-    def answer(self, sentences, source_language, target_language) -> dict[str, Tensor]:  # noqa: D102
+    def answer(self, sentences, **codes) -> dict[str, Tensor]:  # noqa: D102
         languages = self.pipeline.source_tokenizer.languages
-        codes = {"source": source_language, "target": target_language}
         checks, ids = {}, []
         for side in languages.sides:
-            numbers, known = languages.look_up(side, codes[side])
+            given, name = codes[f"{side}_language"], f"`{side}_language`"
+            numbers, known = languages.look_up(side, given)
             ids.append(numbers)
-            name = f"`{side}_language`"
             checks[f"{name} must have one code for each of `sentences`."] = tf.equal(
-                tf.size(codes[side]), tf.size(sentences)
+                tf.size(given), tf.size(sentences)
             )
             checks[f"{name} must be languages of the model, such as {languages.examples()}."] = (
                 known
             )
         with tf.control_dependencies(assertions(checks)):
-            front = tf.stack(ids, axis=1)  # [B, 2]
+            before = [tf.fill(tf.shape(ids[0]), number) for number in languages.before]
+            front = tf.stack([*before, *ids], axis=1)  # [B, N]
         return self._written(self.pipeline.generate(sentences, self._find, front))
 
     def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request that names the default languages or leaves them out."""
         languages = self.pipeline.source_tokenizer.languages
+        codes = {f"{side}_language": getattr(languages, side) for side in languages.sides}
         named = {
             spec.name: tf.constant(
-                [("", code)[len(sentence) % 2] for sentence in sentences], tf.string
+                [("", codes[spec.name])[len(sentence) % 2] for sentence in sentences], tf.string
             )
-            for spec, code in zip(LANGUAGES, (languages.source, languages.target), strict=True)
+            for spec in self.inputs[1:]
         }
         return {**super().example(sentences), **named}
 

@@ -171,7 +171,11 @@ def _languages(languages):
         return ""
     codes = ", ".join(languages.ids)
     return templates.LANGUAGES.substitute(
-        codes=codes, source=languages.source, target=languages.target
+        codes=codes,
+        inputs=" and ".join(f"`{side}_language`" for side in reversed(languages.sides)),
+        defaults=" and ".join(getattr(languages, side) for side in reversed(languages.sides)),
+        front=languages.front_rule,
+        own=templates.OWN.format(languages.codes.example) if languages.codes else "",
     )
 
 

@@ -18,7 +18,7 @@ from keras_transformer.export.runtime import OpenGenerator, changed, reason, ref
 from keras_transformer.export.saved_model.format import FORMAT
 from keras_transformer.export.saved_model.metadata import PATH, read_beam, read_codec, read_task
 from keras_transformer.export.searches import check_fixed
-from keras_transformer.options import OptionError
+from keras_transformer.options import LANGUAGES, OptionError
 from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import PassAnswering
@@ -84,10 +84,27 @@ class SavedModelTranslator(OpenGenerator):
             check_fixed(self.search, self.beam or Beam(), self.path, "max_length_ratio")
         if any(self._languages) and not self.has_languages:
             raise ValueError(f"{self.path} has no signature `languages`: its languages are fixed.")
+        if any(self._languages) and {*self._named} - {*self._read}:
+            raise ValueError(
+                f"{self.path} does not read the language of a source: `source_language` must be "
+                f"None. Received: {self._languages[0]!r}."
+            )
         if any(self._languages) and self.search is not None:
             raise ValueError(
                 f"{self.path} has its own search for languages: `search` must be None."
             )
+
+    @property
+    def _named(self):
+        """The chosen languages by the names of the inputs, a dictionary."""
+        pairs = zip(LANGUAGES, self._languages, strict=True)
+        return {name: code for name, code in pairs if code}
+
+    @property
+    def _read(self):
+        """Names of the inputs for languages, a list."""
+        _, inputs = self._model.signatures["languages"].structured_input_signature
+        return [name for name in LANGUAGES if name in inputs]
 
     def _changed(self, **attributes):
         other = changed(self, **attributes)
@@ -200,7 +217,7 @@ class SavedModelTranslator(OpenGenerator):
             inputs["max_length"] = min(self.search.max_length or longest, longest)
         elif n is None and any(self._languages):
             name = "languages"
-            inputs = dict(zip(("source_language", "target_language"), self._languages, strict=True))
+            inputs = {name: self._named.get(name, "") for name in self._read}
         inputs = {key: tf.fill(size, value) for key, value in inputs.items()}
         batch = tf.constant(sentences, tf.string, size)
         with refusals(self.path):  # a setting that the export does not allow, an unknown language

@@ -154,11 +154,11 @@ EMPTY = {
 
 # Part of the page for a model with languages to choose from.
 LANGUAGES = string.Template("""\
-- `languages` takes the languages of each sentence, `source_language` and `target_language`. The
-  empty string stands for the default, $source and $target, which the other signatures with
-  sentences use. A source of token ids begins with the token of the target language and that of its
-  own language. The languages are: $codes.
+- `languages` takes the languages of each sentence, $inputs. The
+  empty string stands for the default, $defaults, which the other signatures with
+  sentences use.$own A source of token ids begins with $front. The languages are: $codes.
 """)
+OWN = " A sentence may begin with its own code, such as {}, which takes precedence."
 
 # Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\

@@ -1,4 +1,4 @@
-"""Vocabularies with tokens of languages: M2M100, NLLB and mBART."""
+"""Vocabularies with tokens of languages: M2M100, NLLB, mBART and MADLAD-400."""
 
 import re
 import typing
@@ -109,6 +109,36 @@ def with_added_languages(ids, folder, vocabulary, code=CODE) -> dict[str, int]:
             f"Received: {others[0]!r}, which is found in texts."
         )
     return ids
+
+
+def written_languages(tokenizer, vocabulary, written, code) -> Languages | None:
+    """Returns the `Languages` of texts that begin with the code of the target language.
+
+    Args:
+        tokenizer: The `Tokenizer` without languages.
+        vocabulary: The `PieceVocabulary`.
+        written: How a code is written in a text, with `{}` in its place.
+        code: Regular expression of a written code, with a group of the code.
+
+    Returns:
+        The languages without a default; `None` if the vocabulary has none.
+
+    Raises:
+        ValueError: If the tokens of a code in a text are other ones than it and those before it.
+    """
+    codes = [match[1] for match in map(code.fullmatch, vocabulary.pieces) if match]
+    if not codes:
+        return None
+    rows = tokenizer.tokenize([written.format(one) for one in codes]).to_list()
+    names = [tokenizer.pieces(row) for row in rows]
+    for one, row in zip(codes, names, strict=True):
+        if row != [*names[0][:-1], written.format(one)]:
+            raise ValueError(
+                f"{vocabulary.path}: codes of languages must be tokens of texts. Received: "
+                f"{written.format(one)!r}, whose tokens in a text are {row}."
+            )
+    ids = {one: row[-1] for one, row in zip(codes, rows, strict=True)}
+    return Languages(ids, of_source=False, written=written, before=tuple(rows[0][:-1]))
 
 
 def _listed_languages(folder):

@@ -189,11 +189,13 @@ class ConditionalGenerator(Generator):
         """Raises `ValueError` if only one of model and tokenizers has tokens of languages."""
         for model in self.models:
             rules = model.config.head.rules
-            if rules.has_languages != (self.tokenizers.languages is not None):
+            languages = self.tokenizers.languages
+            apart = languages is not None and languages.codes is None
+            if rules.has_languages != apart:
                 raise ValueError(
                     "`tokenizer` must have languages if the model has `language_codes`, and no "
-                    f"languages otherwise. Received: language_codes={rules.language_codes!r}"
-                    f", languages={self.tokenizers.languages is not None}."
+                    "languages otherwise, except for codes that are written in texts. Received: "
+                    f"language_codes={rules.language_codes!r}, languages={languages is not None}."
                 )
 
     def _with(self, model, shortlist, search=None):
@@ -229,7 +231,7 @@ class ConditionalGenerator(Generator):
 
         def score(pairs):
             sides = (tf.constant(side) for side in zip(*pairs, strict=True))
-            outputs = self._scorer()(*sides, *self.front(len(pairs)))
+            outputs = self._scorer()(*sides, *self.front([source for source, _ in pairs]))
             columns = (outputs[name].numpy().tolist() for name in ("score", "tokens", "truncated"))
             return [Score(*row) for row in zip(*columns, strict=True)]
 
@@ -268,7 +270,7 @@ class ConditionalGenerator(Generator):
         def align(batch):
             graph = self._aligner(self.greedy.kind, layer, head)
             values = self.greedy.values(range(len(batch)))
-            outputs = graph(tf.constant(batch), *self.front(len(batch)), *values)
+            outputs = graph(tf.constant(batch), *self.front(batch), *values)
             columns = (outputs[name].numpy() for name in ("source", "target", "weights"))
             rows = zip(*columns, to_best(outputs, self.result), strict=True)
             return [self._alignment(*row) for row in rows]

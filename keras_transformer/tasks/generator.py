@@ -217,7 +217,7 @@ class Generator(TextAnswering, TextPipeline):
             sentences: `[B]`, string.
             find: Function from token ids `[B, S]` to a `Found`.
             languages: Token ids of the languages in front of each source, int32 `[B, 2]`, instead
-                of the default ones. `None`: the defaults.
+                of the default ones; a text with a code of its own keeps that. `None`: the defaults.
 
         Returns:
             The result of `generate_strings`, and `complete`, boolean `[B, M]`, see `Generated`.
@@ -227,23 +227,24 @@ class Generator(TextAnswering, TextPipeline):
             tokenizers = tokenizers.with_any_languages()
 
         def decode(ids):
-            ids = ids if languages is None else with_front(ids, languages)
+            if languages is not None:
+                ids = with_front(ids, languages, tokenizers.languages, sentences)
             return find(ids.to_tensor(pad_id))
 
         outputs = generate_strings(tokenizers, self.max_length, decode, sentences, self.blank)
         nothing = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
         return {**outputs, COMPLETE: nothing | outputs["found"].complete}
 
-    def front(self, count: int) -> list[Tensor]:
-        """Returns the default languages of `count` sentences for `graph`, a list.
+    def front(self, sentences: Sequence[str]) -> list[Tensor]:
+        """Returns the default languages of sentences for `graph`, a list.
 
-        It holds token ids, int32 `[count, N]`, or nothing for a model without languages.
+        It holds token ids, int32 `[B, N]`, or nothing for a model without languages.
 
         Raises:
-            ValueError: If a language has no default.
+            ValueError: If a language has no default, or a sentence begins with an unknown one.
         """
         languages = self.tokenizers.languages
-        return [] if languages is None else [tf.tile([languages.prefix], [count, 1])]
+        return [] if languages is None else [languages.fronts(sentences)]
 
     def count_truncated(self, sentences: Sequence[str], batch_size: int = 1024) -> int:
         """Returns the number of strings in a list that are longer than `max_length` tokens."""
@@ -329,7 +330,7 @@ class Generator(TextAnswering, TextPipeline):
         self._check_memory(search, batch)
         numbers, details = range(len(inputs)) if numbers is None else numbers, self.details
         values = [*search.values(numbers), *self._constraints(inputs, numbers)]
-        outputs = self.graph(search, n, details)(batch, *self.front(len(inputs)), *values)
+        outputs = self.graph(search, n, details)(batch, *self.front(inputs), *values)
         return to_n_best(outputs, n, self.result, self._pairs if details.token_scores else None)
 
     def _affordable(self, search, sentences):
@@ -434,8 +435,11 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
     def check(source):
         return {"source": checked_ids(source, tokenizer, longest)}
 
+    # A source has no token that begins outputs, unless it is also that of unknown text.
+    is_text = tokenizer is not None and tokenizer.unk_id == config.tokens.bos_id
+
     def screen(source, **settings):
-        valid = valid_rows(source, config.tokens)  # [B]
+        valid = valid_rows(source, config.tokens, None if is_text else 0)  # [B]
         return valid, {"source": empty_where_invalid(source, valid, config.tokens), **settings}
 
     nothing = {"tokens": config.tokens.pad_id, "score": NONE, "length": 0, "alignment": 0.0}

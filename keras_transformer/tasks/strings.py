@@ -305,7 +305,8 @@ def _encoded(tokenizer, texts, longest, front):
     """Returns ragged ids with the languages in `front`, and whether each text was truncated."""
     ids, truncated, _ = encode(tokenizer, texts, longest)
     if front and tokenizer.languages is not None:
-        ids = with_front(ids, front[0][:, : len(tokenizer.languages.sides)])
+        given = front[0][:, : tokenizer.languages.size]
+        ids = with_front(ids, given, tokenizer.languages, texts)
     return ids, truncated
 
 
@@ -314,7 +315,7 @@ def _front(translator):
     languages = translator.tokenizers.languages
     if languages is None:
         return []
-    return [tf.TensorSpec([None, len(languages.sides)], tf.int32, name="languages")]
+    return [tf.TensorSpec([None, languages.size], tf.int32, name="languages")]
 
 
 def trace_alignment(translator, search, layer, head) -> Callable:

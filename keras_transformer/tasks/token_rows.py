@@ -70,11 +70,8 @@ def checked_ids(source, tokenizer, longest, ends=1) -> Tensor:
         ),
     }
     if tokenizer.languages is not None:
-        codes = tf.constant([*tokenizer.languages.ids.values()])
-        equal = tf.equal(tf.expand_dims(source[:, :2], 2), codes)  # [B, 2, number of languages]
-        checks["`source` must begin each row with tokens of the target's and its own language."] = (
-            tf.reduce_any(equal, axis=2)
-        )
+        rule = f"`source` must begin each row with {tokenizer.languages.front_rule}."
+        checks[rule] = tokenizer.languages.begins_with(source)
     with tf.control_dependencies(assertions(checks)):
         return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
 

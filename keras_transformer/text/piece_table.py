@@ -76,12 +76,18 @@ class PieceTable:
                 raise ValueError(
                     f"`{name}` must be from 0 to below {self.size}. Received: {name}={number!r}."
                 )
-        for code, number in self.languages.ids.items() if self.languages else ():
-            if number not in self.names:
-                raise ValueError(
-                    "`languages` must be tokens that SentencePiece does not have. "
-                    f"Received: {code!r}: {number!r}."
-                )
+        self._check_languages()
+
+    def _check_languages(self):
+        languages = self.languages
+        if languages is None:
+            return
+        known, rule = self.names, "tokens that SentencePiece does not have"
+        if languages.written is not None:
+            known, rule = {*self.ids}, "pieces of SentencePiece, because they are written in texts"
+        for code, number in languages.ids.items():
+            if number not in known:
+                raise ValueError(f"`languages` must be {rule}. Received: {code!r}: {number!r}.")
 
     def check(self, processor) -> None:
         """Raises a `ValueError` if the table does not fit the pieces of a SentencePiece model.
@@ -133,7 +139,8 @@ class PieceTable:
         languages = self.languages
         if languages is not None:
             codes = {code: numbers[number] for code, number in languages.ids.items()}
-            languages = dataclasses.replace(languages, ids=codes)
+            before = [numbers[number] for number in languages.before]
+            languages = dataclasses.replace(languages, ids=codes, before=before)
         return dataclasses.replace(
             self,
             ids=[numbers.get(self.ids[place], -1) for place in places],

@@ -153,6 +153,6 @@ class Searcher:
         """Returns a list of at most `n` results, the best first, for each of a list of strings."""
         batch = tf.constant(sentences, tf.string, [len(sentences)])
         values = search.values(range(len(sentences)))
-        front = self._pipeline.front(len(batch))
+        front = self._pipeline.front(sentences)
         outputs = self._pipeline.graph(search, n)(batch, *front, *values)
         return to_n_best(outputs, n, self._pipeline.result)

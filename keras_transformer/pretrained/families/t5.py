@@ -1,6 +1,7 @@
-"""T5, FLAN-T5 and mT5 in Hugging Face's format: texts to texts, with SentencePiece Unigram."""
+"""T5, FLAN-T5, mT5 and MADLAD-400 in Hugging Face's format: texts to texts, with Unigram."""
 
 import functools
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,10 +12,10 @@ from keras_transformer.feed_forwards import Gated, Plain
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.norms import RMSNorm
 from keras_transformer.positions import T5Bias
-from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.encoder_decoder import depths
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
+from keras_transformer.pretrained.multilingual import with_added_languages, written_languages
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
@@ -22,6 +23,7 @@ from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.text.tokenizers import Tokenizers
 
 SPM = "spiece.model"
+CODE = re.compile("<2([A-Za-z0-9_-]+)>")  # of MADLAD-400
 SENTINELS = 100  # tokens after the pieces of T5's SentencePiece model, numbered downwards
 GATED = "gated-"
 SHARED, OUTPUT = "shared.weight", "lm_head.weight"
@@ -37,7 +39,9 @@ SUBLAYERS = {
 class T5(Family):
     """A folder with `config.json`, and `spiece.model` or `tokenizer.json`.
 
-    A prefix that names the task, such as `translate English to German: `, is part of the text.
+    A prefix that names the task, such as `translate English to German: `, is part of the text. In
+    MADLAD-400, each text begins with the code of the language into which it is translated, such as
+    `<2de>`, which is a piece of its vocabulary.
     """
 
     name, model_type, task = "t5", "t5", "translation"
@@ -134,15 +138,18 @@ class T5(Family):
             if len(pieces) + SENTINELS <= config.tokens.vocab_size:
                 last = len(pieces) + SENTINELS - 1
                 ids |= {f"<extra_id_{number}>": last - number for number in range(SENTINELS)}
-        ids = with_added_tokens(ids, self.folder, vocabulary.content, vocabulary.path)
+        ids = with_added_languages(ids, self.folder, vocabulary, CODE)
         check_ids(ids, config.tokens.vocab_size, vocabulary.path)
         no_text = {*ids} - {*pieces}
         no_text |= {piece for piece in ids if piece.startswith("<extra_id_")}
-        return Tokenizers.of(
-            sentencepiece_tokenizer(
-                vocabulary, ids, config, config.tokens.vocab_size, no_text=no_text
-            )
-        )
+        size, options = config.tokens.vocab_size, {"no_text": no_text}
+        tokenizer = sentencepiece_tokenizer(vocabulary, ids, config, size, **options)
+        languages = written_languages(tokenizer, vocabulary, "<2{}>", CODE)
+        if languages is None:
+            return Tokenizers.of(tokenizer)
+        options["languages"] = languages
+        source = sentencepiece_tokenizer(vocabulary, ids, config, size, **options)
+        return Tokenizers.of([source, tokenizer])
 
     def generation(self) -> Generation:  # noqa: D102
         settings, size = self.generation_settings, self.settings.count("vocab_size")

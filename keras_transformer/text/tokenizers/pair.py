@@ -89,8 +89,8 @@ class Tokenizers(typing.NamedTuple):
         if source is None and target is None:
             return self
         sides = [self.source.with_languages(source, target), self.target]
-        if self.target.languages is not None:
-            sides[1] = self.target.with_languages(source, target)
+        if self.target.languages is not None and target is not None:
+            sides[1] = self.target.with_languages(target=target)
         return Tokenizers(*sides)
 
     def with_any_languages(self) -> "Tokenizers":
@@ -101,8 +101,8 @@ class Tokenizers(typing.NamedTuple):
         languages = self.languages
         if languages is None:
             return self
-        code = next(iter(languages.ids))
-        return self.with_languages(languages.source or code, languages.target or code)
+        chosen = languages.with_any()
+        return self.with_languages(**{side: getattr(chosen, side) for side in languages.sides})
 
     def files(self) -> dict[str, bytes]:
         """Returns the files to store the tokenizers in, a dictionary from names to bytes."""

@@ -192,16 +192,33 @@ class SentencePieceTokenizer(Tokenizer):
         if self.table is None:
             return self._pieces().tokenize(strings)
         codes, strings = split_codes(strings, self.table, self.unk_id)
-        strings = TextSteps(self.table.steps)(strings)
+        strings = TextSteps(self.table.steps)(self._with_code(strings))
         tokenizer = self._pieces()
         pieces = tokenizer.tokenize(strings)
         ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
         if self._unknown:
             ids = self._with_unknown(tokenizer, strings, ids)
-        if self.languages is not None:
+        if self._has_front:
             front = tf.tile([self.languages.prefix], [tf.shape(strings)[0], 1])  # [B, 1 or 2]
             return tf.concat([tf.RaggedTensor.from_tensor(front), ids], axis=1)
         return ids if codes is None else tf.concat([codes, ids], axis=1)
+
+    @property
+    def _has_front(self):
+        """True if texts have tokens of languages in front that are not text."""
+        return self.languages is not None and self.languages.codes is None
+
+    def _with_code(self, strings):
+        """Returns strings `[B]` that begin with the codes of their languages, if those are text."""
+        languages = self.languages
+        if languages is None or languages.codes is None:
+            return strings
+        if languages.target is None:
+            known = languages.codes.are_in(strings)
+            chosen = tf.debugging.Assert(tf.reduce_all(known), [languages.missing("target")])
+            with tf.control_dependencies([chosen]):
+                strings = tf.identity(strings)
+        return languages.codes.written(strings, languages.with_any().target)
 
     def _with_unknown(self, tokenizer, strings, ids):
         """Returns ids `[B, (S)]` with those of the unknown pieces that the vocabulary has.
@@ -264,14 +281,14 @@ class SentencePieceTokenizer(Tokenizer):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = Processor(model_proto=self.model)
-        front = [] if self.languages is None else self.languages.prefix
+        front = self.languages.prefix if self._has_front else []
         codes = [[self.bos_id] if self.starts_with_bos else front] * len(strings)
         if self.table is not None and self.table.codes:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
-        if self.table is not None and self.table.steps:
-            steps = TextSteps(self.table.steps)
-            strings = [x.decode() for x in steps(tf.constant(strings, tf.string)).numpy()]
+        if self.table is not None and (self.table.steps or self.languages is not None):
+            changed = self._with_code(tf.constant(strings, tf.string))
+            strings = [x.decode() for x in TextSteps(self.table.steps)(changed).numpy()]
         sentencepiece.set_random_generator_seed(seed)
         # A new thread begins with this seed.
         options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
@@ -312,6 +329,8 @@ class SentencePieceTokenizer(Tokenizer):
             return used | special | pieces
         names = self.table.names.items()
         named = {number for number, name in names if not PLACEHOLDER.fullmatch(name)}
+        if self.languages is not None:
+            named |= {*self.languages.ids.values(), *self.languages.before}
         return used | special | named | ({self.table.ids[place] for place in pieces} - {-1})
 
     def restricted(self, ids: list[int]) -> "SentencePieceTokenizer":

@@ -86,9 +86,9 @@ class Tokenizer(tf.Module):
 
     @property
     def num_marks(self) -> int:
-        """Number of ids that mark the beginning and the end of an encoded text, 1 to 3."""
-        sides = () if self.languages is None else self.languages.sides
-        return 1 + self.starts_with_bos + len(sides)
+        """Number of ids that mark the beginning and the end of an encoded text."""
+        front = 0 if self.languages is None else self.languages.size
+        return 1 + self.starts_with_bos + front
 
     def encode(self, strings: Tensor) -> tf.RaggedTensor:
         """Encodes strings as token ids, with the ids that begin and end a text.
