@@ -162,6 +162,8 @@ class Format:
                 "it was exported from."
             )
         self._check_wording(pipeline)
+        if pipeline.generates and pipeline.tokenizers and pipeline.tokenizers.languages:
+            pipeline.tokenizers.languages.require_defaults()
         taken, given = self.options_of(pipeline), options.given()
         for name, value in {**data, **given}.items():
             if value and name not in taken:

@@ -13,9 +13,9 @@ from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tensors import Tensor
 
-LANGUAGES = tuple(
-    tf.TensorSpec([None], tf.string, name=f"{side}_language") for side in ("source", "target")
-)
+LANGUAGES = {
+    side: tf.TensorSpec([None], tf.string, name=f"{side}_language") for side in ("source", "target")
+}
 
 
 class Endpoint:
@@ -185,14 +185,14 @@ class SentencesAndLanguages(Sentences):
     @property
     def inputs(self) -> tuple:  # noqa: D102
         sides = self.pipeline.source_tokenizer.languages.sides
-        read = {f"{side}_language" for side in sides}
-        return (*Sentences.inputs, *(spec for spec in LANGUAGES if spec.name in read))
+        return (*Sentences.inputs, *(LANGUAGES[side] for side in sides))
 
-    def answer(self, sentences, **codes) -> dict[str, Tensor]:  # noqa: D102
+    def answer(self, sentences, target_language, source_language=None) -> dict[str, Tensor]:  # noqa: D102
         languages = self.pipeline.source_tokenizer.languages
+        codes = {"source": source_language, "target": target_language}
         checks, ids = {}, []
         for side in languages.sides:
-            given, name = codes[f"{side}_language"], f"`{side}_language`"
+            given, name = codes[side], f"`{side}_language`"
             numbers, known = languages.look_up(side, given)
             ids.append(numbers)
             checks[f"{name} must have one code for each of `sentences`."] = tf.equal(

@@ -283,6 +283,7 @@ class ConditionalGenerator(Generator):
         A decoder position reads a token and predicts the next one. Cross-attention labels the
         position with the predicted token, and self-attention with the token that it reads.
         """
+        self.front([sentence])  # which refuses a missing or an unknown language
         source, truncated, _ = self.encode(tf.constant([sentence]))  # [1, S]
         output = self.greedy(self.searched, source, self.options()).tokens[0, 0]  # [L]
         config = self.model.config

@@ -147,8 +147,12 @@ class Generator(TextAnswering, TextPipeline):
         return dataclasses.replace(beam, size=max(beam.size, n))
 
     def encode(self, sentences: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns padded token ids `[B, S]`; see the function `encode`."""
-        ids, truncated, empty = encode(self.source_tokenizer, sentences, self.max_length)
+        """Returns padded token ids `[B, S]`; see the function `encode`.
+
+        The first language takes the place of a default that is missing.
+        """
+        tokenizer = self.tokenizers.with_any_languages().source
+        ids, truncated, empty = encode(tokenizer, sentences, self.max_length)
         return ids.to_tensor(self.model.config.tokens.pad_id), truncated, empty
 
     def check_samples(self, samples: Sequence[str]) -> list[str]:
@@ -226,12 +230,16 @@ class Generator(TextAnswering, TextPipeline):
         if languages is not None:
             tokenizers = tokenizers.with_any_languages()
 
+        def with_languages(ids):
+            if languages is None:
+                return ids
+            return with_front(ids, languages, tokenizers.languages, sentences)
+
         def decode(ids):
-            if languages is not None:
-                ids = with_front(ids, languages, tokenizers.languages, sentences)
-            return find(ids.to_tensor(pad_id))
+            return find(with_languages(ids).to_tensor(pad_id))
 
         outputs = generate_strings(tokenizers, self.max_length, decode, sentences, self.blank)
+        outputs["source"] = with_languages(outputs["source"])
         nothing = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
         return {**outputs, COMPLETE: nothing | outputs["found"].complete}
 

@@ -1,12 +1,7 @@
-"""Languages of a translation model, which are tokens in front of its texts.
-
-Some models have target-language codes at the beginning of a text instead, such as `>>fra<<`: tokens
-that their SentencePiece model does not have.
-"""
+"""Languages of a translation model, which are tokens in front of its texts."""
 
 import dataclasses
 import difflib
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -14,53 +9,6 @@ import tensorflow as tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_names import close_names
 from keras_transformer.text.written_codes import WrittenCodes
-
-# The pattern of Hugging Face's tokenizer for Marian models.
-CODE = re.compile(">>.*?<<", re.DOTALL)
-
-
-def split_code(string, table, unk_id) -> tuple[list[int], str]:
-    """Splits the language code from the beginning of a string.
-
-    Args:
-        string: The string.
-        table: A `PieceTable`. If it has no codes, nothing is split off.
-        unk_id: Id of a code that the model does not have.
-
-    Returns:
-        A list of the id of the code, empty without a code; and the rest of the string.
-    """
-    match = CODE.match(string) if table.codes else None
-    if match is None:
-        return [], string
-    return [table.codes.get(match[0], unk_id)], string[match.end() :]
-
-
-def split_codes(strings, table, unk_id) -> tuple[Tensor | None, Tensor]:
-    """Splits language codes from the beginnings of strings, in the graph.
-
-    Args:
-        strings: Strings `[B]`.
-        table, unk_id: See `split_code`.
-
-    Returns:
-        A ragged tensor of ids `[B, (0 or 1)]`, or `None` if the table has no codes; and the rest of
-        each string, `[B]`.
-    """
-    if not table.codes:
-        return None, strings
-    names, ids = zip(*table.codes.items(), strict=True)
-    has = tf.strings.regex_full_match(strings, f"(?s){CODE.pattern}.*")  # [B]
-    codes = tf.strings.regex_replace(strings, f"(?s)^({CODE.pattern}).*$", r"\1")
-    equal = tf.equal(tf.expand_dims(codes, 1), tf.constant(names))  # [B, number of codes]
-    known = tf.reduce_max(tf.where(equal, tf.constant(ids), -1), axis=1)  # [B]
-    known = tf.where(known < 0, unk_id, known)
-    codes = tf.RaggedTensor.from_row_lengths(
-        tf.boolean_mask(known, has), tf.cast(has, tf.int64), validate=False
-    )
-    rest = tf.strings.regex_replace(strings, f"(?s)^{CODE.pattern}", "")
-    return codes, tf.where(has, rest, strings)
-
 
 SHOWN = 5  # languages in an error
 DETECTED = "auto"  # in place of a code: the model detects the language of a recording
@@ -174,15 +122,20 @@ class Languages:
         Raises:
             ValueError: If a language has no default.
         """
+        self.require_defaults()
+        return [*self.before, *(self.ids[getattr(self, side)] for side in self.sides)]
+
+    def require_defaults(self) -> None:
+        """Raises a `ValueError` if a language has no default."""
         for side in self.sides:
             if getattr(self, side) is None:
                 raise ValueError(self.missing(side))
-        return [*self.before, *(self.ids[getattr(self, side)] for side in self.sides)]
 
     def missing(self, side) -> str:
         """Returns the message about a side without a default."""
         rest = ", ..." if len(self.ids) > SHOWN else ""
-        own = "" if self.codes is None else f", or a text begins with its own, {self.codes.example}"
+        example = "" if self.codes is None else self.codes.example
+        own = f", or each text must begin with one, such as {example}" if example else ""
         return (
             f"`{side}_language` must be chosen, because the model has no default: one of "
             f"{self.examples()}{rest}{own}."

@@ -1,4 +1,8 @@
-"""`WrittenCodes`: codes of target languages that are written into texts, as in `<2de> A dog.`"""
+"""Codes of target languages at the beginning of texts, as in `<2de> A dog.`
+
+`WrittenCodes` are tokens of a SentencePiece model. Those of Marian, such as `>>fra<<`, are tokens
+that the SentencePiece model does not have: `split_code` and `split_codes` take them out of a text.
+"""
 
 import dataclasses
 import re
@@ -9,6 +13,8 @@ from keras_transformer.tensors import Tensor
 from keras_transformer.text.white_space import SPACE
 
 CODE = "[A-Za-z][A-Za-z0-9_-]*"
+# The pattern of Hugging Face's tokenizer for Marian models.
+MARIAN_CODE = re.compile(">>.*?<<", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +48,13 @@ class WrittenCodes:
         Args:
             text: A string, or bytes of UTF-8.
         """
-        text = text.decode(errors="replace") if isinstance(text, bytes) else text
+        return self.split(text.decode(errors="replace") if isinstance(text, bytes) else text)[0]
+
+    def split(self, text) -> tuple[str | None, str]:
+        """Returns the result of `of`, and the text after the code and a space."""
         begin, end = map(re.escape, self.form.split("{}"))
-        match = re.match(rf"\s*{begin}({CODE}){end}", text)
-        return None if match is None else match[1]
+        match = re.match(rf"\s*{begin}({CODE}){end} ?", text)
+        return (None, text) if match is None else (match[1], text[match.end() :])
 
     def are_in(self, strings) -> Tensor:
         """Returns which of `[B]` strings begin with known codes, `[B]`."""
@@ -70,3 +79,46 @@ class WrittenCodes:
     def _pattern(self):
         begin, end = map(re.escape, self.form.split("{}"))
         return f"{begin}(?:{'|'.join(map(re.escape, self.codes))}){end}"
+
+
+def split_code(string, table, unk_id) -> tuple[list[int], str]:
+    """Splits the language code from the beginning of a string.
+
+    Args:
+        string: The string.
+        table: A `PieceTable`. If it has no codes, nothing is split off.
+        unk_id: Id of a code that the model does not have.
+
+    Returns:
+        A list of the id of the code, empty without a code; and the rest of the string.
+    """
+    match = MARIAN_CODE.match(string) if table.codes else None
+    if match is None:
+        return [], string
+    return [table.codes.get(match[0], unk_id)], string[match.end() :]
+
+
+def split_codes(strings, table, unk_id) -> tuple[Tensor | None, Tensor]:
+    """Splits language codes from the beginnings of strings, in the graph.
+
+    Args:
+        strings: Strings `[B]`.
+        table, unk_id: See `split_code`.
+
+    Returns:
+        A ragged tensor of ids `[B, (0 or 1)]`, or `None` if the table has no codes; and the rest of
+        each string, `[B]`.
+    """
+    if not table.codes:
+        return None, strings
+    names, ids = zip(*table.codes.items(), strict=True)
+    has = tf.strings.regex_full_match(strings, f"(?s){MARIAN_CODE.pattern}.*")  # [B]
+    codes = tf.strings.regex_replace(strings, f"(?s)^({MARIAN_CODE.pattern}).*$", r"\1")
+    equal = tf.equal(tf.expand_dims(codes, 1), tf.constant(names))  # [B, number of codes]
+    known = tf.reduce_max(tf.where(equal, tf.constant(ids), -1), axis=1)  # [B]
+    known = tf.where(known < 0, unk_id, known)
+    codes = tf.RaggedTensor.from_row_lengths(
+        tf.boolean_mask(known, has), tf.cast(has, tf.int64), validate=False
+    )
+    rest = tf.strings.regex_replace(strings, f"(?s)^{MARIAN_CODE.pattern}", "")
+    return codes, tf.where(has, rest, strings)

@@ -21,6 +21,7 @@ SIZES = {
 }  # fmt: skip
 GENERATION = {"_from_model_config": True, "decoder_start_token_id": 0, "eos_token_id": 2,
               "pad_token_id": 1}  # fmt: skip
+OF_SEARCH = ("max_length", "num_beams", "bad_words_ids", "renormalize_logits")
 SPECIAL = ("<unk>", "<s>", "</s>")
 EXACT = dict.fromkeys(("lstrip", "normalized", "rstrip", "single_word"), False)
 OPTIONS = {
@@ -75,6 +76,7 @@ def write_folder(folder, seed=0, **changes):
     values = {name: x.astype("float64") for name, x in tensors.items()}
     tensors["decoder.embed_tokens.weight"] = tensors.pop("shared.weight")
     (folder / "config.json").write_text(json.dumps(settings))
-    (folder / "generation_config.json").write_text(json.dumps(GENERATION))
+    searches = {name: value for name, value in changes.items() if name in OF_SEARCH}
+    (folder / "generation_config.json").write_text(json.dumps({**GENERATION, **searches}))
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
     return settings, values

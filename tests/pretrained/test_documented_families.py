@@ -35,6 +35,7 @@ NAMES = {
     "T5": ("t5", "T5"),
     "FLAN-T5": ("t5", "T5"),
     "mT5": ("mt5", "MT5"),
+    "MADLAD-400": ("t5", "T5"),
     "BERT": ("bert", "Bert"),
     "DistilBERT": ("distilbert", "DistilBert"),
     "ELECTRA": ("electra", "Electra"),

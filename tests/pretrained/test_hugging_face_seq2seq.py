@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import unicodedata
 
+import madlad_folders
 import numpy as np
 import pytest
 import seq2seq_folders as folders
@@ -37,6 +38,7 @@ VOCABULARIES = {
     ),
     "bart": folders.write_bart_vocabulary,
     "t5": t5_folders.write_vocabulary,
+    "madlad": madlad_folders.write_vocabulary,
     "pegasus": folders.write_pegasus_vocabulary,
 }
 T5 = {
@@ -44,6 +46,7 @@ T5 = {
     "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9, "pad_token_id": 0,
     "eos_token_id": 1, "decoder_start_token_id": 0,
 }  # fmt: skip
+MADLAD = {"decoder_start_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 BEAM = {"num_beams": 4}
 RULES = {
     "no_repeat_ngram_size": 2, "min_length": 5, "length_penalty": 2.0, "early_stopping": True,
@@ -101,6 +104,11 @@ CASES = {
     ),
     "mt5": case(
         "MT5", "t5", SEARCHES, 7, sharpen=0.5, base=T5, feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+    ),
+    "madlad": case(
+        "T5", "madlad", SEARCHES, 9, sharpen=0.5, base={**T5, **MADLAD},
+        generation={"bad_words_ids": [[0], [1]]}, feed_forward_proj="gated-gelu",
         tie_word_embeddings=False,
     ),
 }  # fmt: skip

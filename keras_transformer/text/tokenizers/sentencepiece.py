@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.languages import Languages, split_code, split_codes
+from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import (
@@ -31,6 +31,7 @@ from keras_transformer.text.string_table import StringTable
 from keras_transformer.text.text_steps import PREFIXES, TextSteps
 from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
 from keras_transformer.text.white_space import words_of
+from keras_transformer.text.written_codes import split_code, split_codes
 
 BEGIN = "\u2581"  # begins a piece that follows a space
 MASK = "<mask>"  # the mask token of a model without a table, if it is a control symbol there
@@ -237,6 +238,20 @@ class SentencePieceTokenizer(Tokenizer):
         values = tf.tensor_scatter_nd_update(ids.values, places, numbers)
         return ids.with_values(values)
 
+    def _fronts(self, strings):
+        """Returns the ids in front of each string, and the strings without codes of their own."""
+        languages = self.languages
+        if languages is None or languages.codes is None:
+            front = [] if languages is None else languages.prefix
+            return [[self.bos_id] if self.starts_with_bos else front] * len(strings), strings
+        pairs = [languages.codes.split(string) for string in strings]
+        pairs = [
+            (code, rest) if code in languages.ids else (None, string)
+            for (code, rest), string in zip(pairs, strings, strict=True)
+        ]
+        fronts = [languages.replaced(target=code).prefix for code, _ in pairs]
+        return fronts, [rest for _, rest in pairs]
+
     def _ids(self):
         """Returns the model's id of each SentencePiece id."""
         ids = () if self.table is None else self.table.ids
@@ -281,14 +296,13 @@ class SentencePieceTokenizer(Tokenizer):
         Reference: Provilkov et al. (2020), BPE-Dropout; Kudo (2018), Subword Regularization.
         """
         processor = Processor(model_proto=self.model)
-        front = self.languages.prefix if self._has_front else []
-        codes = [[self.bos_id] if self.starts_with_bos else front] * len(strings)
+        codes, strings = self._fronts(strings)
         if self.table is not None and self.table.codes:
             split = [split_code(string, self.table, self.unk_id) for string in strings]
             codes, strings = [code for code, _ in split], [rest for _, rest in split]
-        if self.table is not None and (self.table.steps or self.languages is not None):
-            changed = self._with_code(tf.constant(strings, tf.string))
-            strings = [x.decode() for x in TextSteps(self.table.steps)(changed).numpy()]
+        if self.table is not None and self.table.steps:
+            steps = TextSteps(self.table.steps)
+            strings = [x.decode() for x in steps(tf.constant(strings, tf.string)).numpy()]
         sentencepiece.set_random_generator_seed(seed)
         # A new thread begins with this seed.
         options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
