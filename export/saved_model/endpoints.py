@@ -174,22 +174,22 @@ class SentencesAndSettings(Sentences):
         }
 
 
-class SentencesAndLanguages(Sentences):
-    """Signature from strings to texts, with the languages of each sentence in the request.
+class SentencesAndTargets(Sentences):
+    """Signature from strings to texts, with the target language of each sentence in the request.
 
-    The inputs are `sentences`, string `[B]`, and for each of them `source_language`, if the model
-    reads it, and `target_language`, string `[B]`, codes of languages; the empty string stands for
-    the model's default. The outputs are those of `Sentences`. An unknown code is an error.
+    The inputs are `sentences`, string `[B]`, and for each of them `target_language`, string `[B]`,
+    the code of a language; the empty string stands for the model's default. The outputs are those
+    of `Sentences`. An unknown code is an error.
     """
 
-    @property
-    def inputs(self) -> tuple:  # noqa: D102
-        sides = self.pipeline.source_tokenizer.languages.sides
-        return (*Sentences.inputs, *(LANGUAGES[side] for side in sides))
+    inputs = (*Sentences.inputs, LANGUAGES["target"])
 
-    def answer(self, sentences, target_language, source_language=None) -> dict[str, Tensor]:  # noqa: D102
+    def answer(self, sentences, target_language) -> dict[str, Tensor]:  # noqa: D102
+        return self._in_languages(sentences, {"target": target_language})
+
+    def _in_languages(self, sentences, codes):
+        """Returns the outputs for the codes of the languages of each side, `[B]`."""
         languages = self.pipeline.source_tokenizer.languages
-        codes = {"source": source_language, "target": target_language}
         checks, ids = {}, []
         for side in languages.sides:
             given, name = codes[side], f"`{side}_language`"
@@ -217,6 +217,19 @@ class SentencesAndLanguages(Sentences):
             for spec in self.inputs[1:]
         }
         return {**super().example(sentences), **named}
+
+
+class SentencesAndLanguages(SentencesAndTargets):
+    """Signature from strings to texts, with both languages of each sentence in the request.
+
+    It also has the input `source_language`, string `[B]`; see `SentencesAndTargets`.
+    """
+
+    inputs = (*Sentences.inputs, LANGUAGES["source"], LANGUAGES["target"])
+
+    def answer(self, sentences, source_language, target_language) -> dict[str, Tensor]:  # noqa: D102
+        codes = {"source": source_language, "target": target_language}
+        return self._in_languages(sentences, codes)
 
 
 class Alignments(Sentences):

@@ -48,8 +48,11 @@ def make_endpoints(
         (endpoints.Ids, "beam_tokens", several, True),
         (endpoints.SentencesAndSettings, "search", RequestedSearch(pipeline, beam, n_best), True),
     ]
-    if pipeline.source_tokenizer.languages is not None:
-        table.append((endpoints.SentencesAndLanguages, "languages", best, False))
+    languages = pipeline.source_tokenizer.languages
+    if languages is not None:
+        both = languages.of_source
+        kind = endpoints.SentencesAndLanguages if both else endpoints.SentencesAndTargets
+        table.append((kind, "languages", best, False))
     if alignment is not None:
         aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
         table.append((endpoints.Alignments, "alignment", aligned, False))

@@ -2,6 +2,7 @@
 
 from keras_transformer.pretrained.added_tokens import check_marks, with_added_tokens
 from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, OPTIONS, VOCABULARY, bpe_of_json
+from keras_transformer.pretrained.chat import chat_text
 from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks, merged
@@ -62,7 +63,9 @@ def read_sentencepiece_bpe(folder, settings, special, padding, marks) -> Sentenc
         unknown, prefix = _unknown(model, own), _prefix(CheckpointSettings(content, path))
     options = CheckpointSettings(folder.json(OPTIONS) or {}, folder.path / OPTIONS)
     is_bare = options.flag("add_prefix_space", None) is False
-    ids = with_added_tokens(own, folder, content, path)
+    found: list[str] = []
+    ids = with_added_tokens(own, folder, content, path, found)
+    _check_found(found, folder, path)
     pieces = pieces_of_ids(ids, size, path)
     roles = {**special(pieces), "unk": unknown, "pad": padding(pieces, unknown)}
     pieces += [roles["pad"]] * (roles["pad"] not in ids)
@@ -81,6 +84,20 @@ def read_sentencepiece_bpe(folder, settings, special, padding, marks) -> Sentenc
     except ValueError as error:
         message = str(error)
         raise ValueError(message if str(path) in message else f"{path}: {message}") from error
+
+
+def _check_found(found, folder, path):
+    """Refuses tokens that are found in texts, except for those that a chat template writes.
+
+    Checkpoints add the marks of turns, such as `<|im_start|>`, without calling them special.
+    """
+    template = chat_text(folder) or ""
+    others = [name for name in found if name not in template]
+    if others:
+        raise ValueError(
+            f"{path}: added tokens must be special tokens, or be written by the chat template. "
+            f"Received: {others[0]!r}, which is found in texts."
+        )
 
 
 def _model_of_file(path):

@@ -8,6 +8,7 @@ from typing import Any
 from keras_transformer.text.template_process import TemplateProcess
 
 ROLES = ("system", "user", "assistant")
+EACH, FIRST = "each", "first"  # values of `spaces`
 # Characters that Unicode reserves for programs, one of which marks what a user has written.
 MARKERS = [chr(number) for number in range(0xFDD0, 0xFDF0)]
 
@@ -26,18 +27,25 @@ class ChatTemplate:
         template: Text of the template, in Jinja's language.
         special: Dictionary from the special tokens to their ids.
         variables: Dictionary of the names of tokens, such as `bos_token`, for the template.
+        spaces: Which texts between special tokens are tokenized as texts of their own, which a
+            tokenizer may begin with a space: `"each"`, or only the `"first"` one, and only if no
+            special token precedes it. The others then begin as they are.
 
     Raises:
         TypeError: If an argument has the wrong type.
+        ValueError: If `spaces` is something else.
     """
 
     template: str
     special: dict[str, int] = dataclasses.field(default_factory=dict)
     variables: dict[str, str] = dataclasses.field(default_factory=dict)
+    spaces: str = EACH
 
     def __post_init__(self) -> None:
         if not isinstance(self.template, str):
             raise TypeError(f"`template` must be a string. Received: {self.template!r:.60}.")
+        if self.spaces not in (EACH, FIRST):
+            raise ValueError(f"`spaces` must be {EACH!r} or {FIRST!r}. Received: {self.spaces!r}.")
         for name, kind in (("special", int), ("variables", str)):
             values = getattr(self, name)
             valid = isinstance(values, dict) and all(

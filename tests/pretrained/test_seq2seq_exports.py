@@ -33,7 +33,8 @@ def opened(folder, name):
     folder.mkdir()
     if name in ("t5", "madlad"):
         folders = t5_folders if name == "t5" else madlad_folders
-        folders.write_folder(folder, max_length=10, seed=3, num_beams=2)
+        silent = {} if name == "t5" else {"bad_words_ids": [[0], [1]]}  # else it emits padding
+        folders.write_folder(folder, max_length=10, seed=3, num_beams=2, **silent)
     else:
         rules = RULES if name == "bart" else {}
         seq2seq_folders.write_folder(folder, name, max_length=10, seed=3, num_beams=2, **rules)

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.chat_template import FIRST, ChatTemplate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,11 +72,22 @@ def conversation_ids(
         TypeError, ValueError: See `ChatTemplate.render`.
     """
     parts = template.parts(messages)
-    texts = [part for part in parts if isinstance(part, str)]
-    tokens = iter(tokenizer.tokenize(tf.constant(texts, tf.string)).to_list())
-    ids: list[int] = []
-    for part in parts:
-        ids += next(tokens) if isinstance(part, str) else [part]
+    # Texts after a special token may have no space in front, see `ChatTemplate.spaces`.
+    bare = [template.spaces == FIRST and place > 0 for place in range(len(parts))]
+    tokens = {
+        **_tokens(parts, [not one for one in bare], tokenizer),
+        **_tokens(parts, bare, tokenizer.without_prefix()),
+    }
+    ids = [token for place, part in enumerate(parts) for token in tokens.get(place, [part])]
     if not hides_start and ids[:1] == [tokenizer.bos_id]:
         return ids[1:]  # the model begins every text with it
     return ids
+
+
+def _tokens(parts, chosen, tokenizer):
+    """Returns the token ids of the chosen texts among parts, a dictionary by place."""
+    texts = {n: part for n, part in enumerate(parts) if isinstance(part, str) and chosen[n]}
+    if not texts:
+        return {}
+    rows = tokenizer.tokenize(tf.constant([*texts.values()], tf.string)).to_list()
+    return dict(zip(texts, rows, strict=True))

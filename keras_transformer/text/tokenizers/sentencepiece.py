@@ -121,6 +121,24 @@ class SentencePieceTokenizer(Tokenizer):
         languages = table.languages.replaced(source, target)
         return type(self)(self.model, dataclasses.replace(table, languages=languages))
 
+    @property
+    def normalizes(self) -> bool:
+        """`True` if the SentencePiece model changes texts, apart from writing spaces as marks."""
+        spec = read_model(self.model).normalizer_spec
+        changes = spec.precompiled_charsmap or spec.remove_extra_whitespaces
+        return bool(changes or spec.add_dummy_prefix)
+
+    def without_prefix(self) -> "Tokenizer":  # noqa: D102
+        return self._bare
+
+    @functools.cached_property
+    def _bare(self):
+        steps = () if self.table is None else self.table.steps
+        rest = tuple(step for step in steps if step not in PREFIXES)
+        if rest == steps:
+            return self
+        return type(self)(self.model, dataclasses.replace(self.table, steps=rest))
+
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that
         # created it, and setting a random seed (`keras.utils.set_random_seed`) makes TensorFlow

@@ -84,6 +84,10 @@ class Tokenizer(tf.Module):
             f"Received: {source if target is None else target!r}."
         )
 
+    def without_prefix(self) -> "Tokenizer":
+        """Returns a tokenizer that puts no space in front of a text."""
+        return self
+
     @property
     def num_marks(self) -> int:
         """Number of ids that mark the beginning and the end of an encoded text."""
