@@ -21,6 +21,8 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.native_code import ends_promptly
 
+PLACE = "{text}"  # of a line of stdin in a message
+
 
 @click.command(cls=Command, example='keras-transformer chat runs/smollm2 --system "Be brief."')
 @click.argument("model", type=FOLDER)
@@ -29,6 +31,12 @@ from keras_transformer.native_code import ends_promptly
     metavar="TEXT",
     help="Message of the system, which begins the conversation.  [default: that of the chat "
     "template, if it has one]",
+)
+@option(
+    "--message",
+    metavar="TEXT",
+    help="Message of the user with {text} in place of a line of stdin. Each line is then a "
+    "conversation of its own, and its answer is written on one line, with spaces for line breaks.",
 )
 @option(
     "--json",
@@ -41,25 +49,30 @@ from keras_transformer.native_code import ends_promptly
 @option_of("max_output")
 @option_of("repetition_penalty")
 @sampling
-def chat(model, system, as_json, **options: Any) -> None:
+def chat(model, system, message, as_json, **options: Any) -> None:
     """Talk to MODEL, an instruct model with a chat template.
 
     MODEL is a run, or an .onnx file that was exported with --streaming.
 
     In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. Otherwise each line of
-    stdin is a message. If the conversation becomes too long for the model, the oldest messages are
-    left out, with a warning.
+    stdin is a message; with --message, each line becomes a message without earlier ones. If the
+    conversation becomes too long for the model, the oldest messages are left out, with a warning.
     """
     target = standard("stdout")  # fails early if stdout is closed
     given = any(options[name] is not None for name in ("max_output", "repetition_penalty"))
     if given and not options["sample"]:
         options["greedy"] = True
+    if message is not None and PLACE not in message:
+        raise click.UsageError(f"--message must contain {PLACE}, which stands for a line of stdin.")
     from keras_transformer.tasks.language_modelling.chat import Chat
 
     with ends_promptly():
         conversation = Chat(*_opened(model, options, system))
+        if message is not None:
+            _answer_lines(conversation, message, target, as_json)
+            return
         talks = sys.stdin is not None and sys.stdin.isatty()
-        messages = _typed() if talks else _lines(standard("stdin"))
+        messages = _typed() if talks else filter(str.strip, _lines(standard("stdin")))
         for text in messages:
             with contextlib.suppress(KeyboardInterrupt) if talks else contextlib.nullcontext():
                 _answer(conversation, text, target, as_json)
@@ -80,6 +93,19 @@ def _opened(path, options, system):
     return opened, system
 
 
+def _answer_lines(conversation, message, target, as_json):
+    """Writes one line with the answer to a message for each line of stdin."""
+    for number, line in enumerate(_lines(standard("stdin")), 1):
+        conversation.restart()
+        answer = conversation.send(message.replace(PLACE, line)) if line.strip() else ""
+        if not conversation.complete:
+            warn(f"line {number}: the answer reached its maximum length")
+        if as_json:
+            _write_json(target, answer, conversation.complete)
+        else:
+            _write(target, " ".join(answer.split("\n")).replace("\r", "").strip() + "\n")
+
+
 def _answer(conversation, text, target, as_json):
     """Writes the answer to a message."""
     parts = conversation.stream(text)
@@ -87,11 +113,15 @@ def _answer(conversation, text, target, as_json):
         warn(f"the model does not see the {conversation.dropped} oldest messages any more")
     if as_json:
         answer = "".join(parts)
-        fields = {"content": answer, "complete": conversation.complete}
-        _write(target, json.dumps(fields, ensure_ascii=False) + "\n")
+        _write_json(target, answer, conversation.complete)
         return
     for part in parts:
         _write(target, part)
+
+
+def _write_json(target, answer, complete):
+    fields = {"content": answer, "complete": complete}
+    _write(target, json.dumps(fields, ensure_ascii=False) + "\n")
 
 
 def _write(target, text):
@@ -117,11 +147,10 @@ def _typed() -> Iterator[str]:
 
 
 def _lines(stream) -> Iterator[str]:
-    """Yields the lines of a stream that are not empty."""
+    """Yields the lines of a stream."""
     for number, line in enumerate(stream, 1):
         try:
             text = line.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise ValueError(f"line {number} is not UTF-8: {error.reason}.") from error
-        if text.strip():
-            yield text
+        yield text

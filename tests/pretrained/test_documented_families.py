@@ -50,6 +50,8 @@ NAMES = {
     "Llama": ("llama", "Llama"),
     "TinyLlama": ("llama", "Llama"),
     "SmolLM": ("llama", "Llama"),
+    "EuroLLM": ("llama", "Llama"),
+    "Tower": ("llama", "Llama"),
     "Mistral": ("mistral", "Mistral"),
     "Qwen": ("qwen2", "Qwen2"),
     "Qwen2": ("qwen2", "Qwen2"),

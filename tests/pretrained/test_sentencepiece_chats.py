@@ -6,9 +6,11 @@ import json
 import chat_folders as folders
 import pytest
 import tensorflow as tf
+from click.testing import CliRunner
 from marks import slow
 from test_hugging_face import SCRIPT, run_python
 
+from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Greedy
 from keras_transformer.pipelines import Chat
 from keras_transformer.pretrained.read import read_checkpoint
@@ -80,6 +82,28 @@ def test_the_kept_cache_does_not_change_answers(scheme, tmp_path):
         ids = [token for token in ids if token not in chat._silent]
         expected = chat._tokenizer.decode(tf.constant([ids], tf.int32))[0].numpy()
         assert answer.encode() == expected
+
+
+@pytest.mark.slow
+def test_each_line_of_a_file_is_a_conversation_of_its_own(tmp_path):
+    folders.write_folder(tmp_path / "hf", max_position_embeddings=120)
+    run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run").path
+    command = ["chat", str(run), "--max-output", "6", "--message", "Translate:\n{text}"]
+    lines = ["a dog", "", "the film {text}", "a dog"]
+    done = CliRunner().invoke(cli, command, input="\n".join(lines) + "\n")
+    assert done.exit_code == 0, done.output
+    expected = []
+    for line in lines:
+        answer = Chat(run, search=Greedy(6)).send(f"Translate:\n{line}") if line else ""
+        expected.append(" ".join(answer.split("\n")).strip())
+    assert done.stdout.split("\n")[:-1] == expected and expected[0] == expected[3]
+    done = CliRunner().invoke(cli, [*command, "--json"], input="a dog\n")
+    assert set(json.loads(done.stdout)) == {"content", "complete"}
+
+
+def test_a_message_without_a_place_for_the_line_is_refused(tmp_path):
+    done = CliRunner().invoke(cli, ["chat", str(tmp_path), "--message", "Translate this"])
+    assert done.exit_code == 2 and "--message must contain {text}" in done.output
 
 
 @pytest.mark.slow

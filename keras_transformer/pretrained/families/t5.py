@@ -142,13 +142,12 @@ class T5(Family):
         check_ids(ids, config.tokens.vocab_size, vocabulary.path)
         no_text = {*ids} - {*pieces}
         no_text |= {piece for piece in ids if piece.startswith("<extra_id_")}
-        size, options = config.tokens.vocab_size, {"no_text": no_text}
-        tokenizer = sentencepiece_tokenizer(vocabulary, ids, config, size, **options)
+        files = vocabulary, ids, config, config.tokens.vocab_size
+        tokenizer = sentencepiece_tokenizer(*files, no_text=no_text)
         languages = written_languages(tokenizer, vocabulary, "<2{}>", CODE)
         if languages is None:
             return Tokenizers.of(tokenizer)
-        options["languages"] = languages
-        source = sentencepiece_tokenizer(vocabulary, ids, config, size, **options)
+        source = sentencepiece_tokenizer(*files, no_text=no_text, languages=languages)
         return Tokenizers.of([source, tokenizer])
 
     def generation(self) -> Generation:  # noqa: D102

@@ -114,8 +114,15 @@ class Chat:
 
     def clear(self) -> None:
         """Begins a new conversation with the same message of the system."""
-        self.messages = [m for m in self.messages[:1] if m["role"] == "system"]
+        self.restart()
         self._text.forget()
+
+    def restart(self) -> None:
+        """Does the same as `clear`, but keeps the keys and values of the old conversation.
+
+        The beginning that a new one shares with it need not be read again.
+        """
+        self.messages = [m for m in self.messages[:1] if m["role"] == "system"]
         self.complete, self.dropped = True, 0
 
     def ids(self, messages: list[dict[str, str]]) -> list[int]:

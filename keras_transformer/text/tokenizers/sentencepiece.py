@@ -133,11 +133,11 @@ class SentencePieceTokenizer(Tokenizer):
 
     @functools.cached_property
     def _bare(self):
-        steps = () if self.table is None else self.table.steps
-        rest = tuple(step for step in steps if step not in PREFIXES)
-        if rest == steps:
+        table = self.table
+        if table is None or {*PREFIXES}.isdisjoint(table.steps):
             return self
-        return type(self)(self.model, dataclasses.replace(self.table, steps=rest))
+        rest = tuple(step for step in table.steps if step not in PREFIXES)
+        return type(self)(self.model, dataclasses.replace(table, steps=rest))
 
     def _pieces(self):
         # Created anew in every graph. The resource of TensorFlow Text belongs to the operation that
@@ -217,15 +217,10 @@ class SentencePieceTokenizer(Tokenizer):
         ids = pieces.with_values(tf.gather(tf.constant(self._ids()), pieces.values))
         if self._unknown:
             ids = self._with_unknown(tokenizer, strings, ids)
-        if self._has_front:
+        if self.languages is not None and self.languages.codes is None:
             front = tf.tile([self.languages.prefix], [tf.shape(strings)[0], 1])  # [B, 1 or 2]
             return tf.concat([tf.RaggedTensor.from_tensor(front), ids], axis=1)
         return ids if codes is None else tf.concat([codes, ids], axis=1)
-
-    @property
-    def _has_front(self):
-        """True if texts have tokens of languages in front that are not text."""
-        return self.languages is not None and self.languages.codes is None
 
     def _with_code(self, strings):
         """Returns strings `[B]` that begin with the codes of their languages, if those are text."""
