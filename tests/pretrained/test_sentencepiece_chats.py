@@ -14,7 +14,7 @@ from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Greedy
 from keras_transformer.pipelines import Chat
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.language_modelling.prompts import conversation_ids
+from keras_transformer.tasks.streams.prompts import conversation_ids
 from keras_transformer.training.converted import write_converted
 
 SCHEMES = ("prepend", "first", "always", "never")
