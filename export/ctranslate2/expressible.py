@@ -122,6 +122,8 @@ def check_expressible(config, origin=None) -> None:
         reasons.append(_name_of_suppressed_ids(origin))
     if getattr(config.head, "causal", False):
         reasons.append("an encoder whose tokens attend to earlier ones only (`causal`)")
+    if getattr(config.head, "expansion", "none") == "unattended":
+        reasons.append('tokens that no other token attends to (`expansion = "unattended"`)')
     if getattr(config.head, "starts_with_zeros", False):
         reasons.append("an output that starts with zeros")
     if reasons:

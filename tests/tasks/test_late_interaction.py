@@ -9,6 +9,8 @@ import reference
 import tensorflow as tf
 from support import randomise, small_fields, weights_of
 
+from keras_transformer.export.ctranslate2.expressible import check_expressible
+from keras_transformer.export.errors import ExportError
 from keras_transformer.models import MultiVectorEncoder, MultiVectorEncoderConfig
 from keras_transformer.pipelines import LateInteractionRanker
 from keras_transformer.retrieval.kinds import kind_of
@@ -178,6 +180,13 @@ def test_the_task_ranks_the_passages_of_all_queries(tmp_path):
 def test_an_index_of_vectors_of_tokens_is_refused_with_advice():
     with pytest.raises(ValueError, match=r"a model for late_interaction. Search with .* --sort."):
         kind_of(pipelines.ranker())
+
+
+def test_queries_whose_expansion_is_not_attended_to_have_no_place_in_ctranslate2():
+    config = pipelines.ranker().model.config
+    with pytest.raises(ExportError, match="tokens that no other token attends to"):
+        check_expressible(config)
+    check_expressible(type(config)(**{**config.to_flat(), "expansion": "attended"}))
 
 
 def test_an_error_is_measured_between_similarities_of_tokens():

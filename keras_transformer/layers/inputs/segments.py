@@ -27,6 +27,8 @@ def second_text(tokens, separator_id, after=False) -> Tensor:
         tokens: Token ids `[B, S]`, integer.
         separator_id, after: See `Segments`.
     """
+    if separator_id is None:
+        return ops.zeros_like(tokens, dtype="bool")
     second = after_separator(tokens, separator_id)  # [B, S]
     if after:
         second = ops.pad(second[:, :-1], ((0, 0), (1, 0)))  # without the separator
