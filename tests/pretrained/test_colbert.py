@@ -81,7 +81,7 @@ REFUSED = {
     ),
     "activation": (
         {"1_Dense/config.json": {"activation_function": "torch.nn.modules.activation.Tanh"}},
-        "1_Dense/config.json: `activation_function` must be .*Identity' .* Received: .*Tanh",
+        "1_Dense/config.json: `activation_function` must be .*Identity. Received: .*Tanh",
     ),
     "prefix": (
         {"tokenizer.json": {"added_tokens": []}},
