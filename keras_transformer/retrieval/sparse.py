@@ -24,8 +24,8 @@ class SparseIndex(IndexKind):
 
     name, task, title = "sparse", "sparse_embedding", "sparse vectors"
 
-    def checked(self) -> dict[str, Any]:  # noqa: D102
-        return {}
+    def checked(self, **options: Any) -> dict[str, Any]:  # noqa: D102
+        return options  # there are none
 
     def encode(self, answering, texts, batch_size) -> list:
         """Returns the `SparseVector`s of texts."""
@@ -91,7 +91,7 @@ class PostingsFile(NamedTuple):
         """Size of the file in bytes."""
         return 8 * (self.tokens + 1) + 8 * self.postings
 
-    def open(self, path, mode="r") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def open(self, path, mode="r") -> tuple[Any, Any, Any]:
         """Returns offsets `[V + 1]`, rows `[P]` and weights `[P]`, mapped from a file."""
         data = np.memmap(path, "uint8", mode, shape=(self.size,))
         offsets, postings = np.split(data, [8 * (self.tokens + 1)])

@@ -127,7 +127,7 @@ class IndexStore:
             return np.zeros(0, ROW)
         return np.memmap(self.folder / ROWS, ROW, "r", shape=(self.count,))
 
-    def texts(self, numbers: Sequence[int]) -> list[str]:
+    def texts(self, numbers: Any) -> list[str]:
         """Returns the texts of rows, counted from 0."""
         rows = self.rows
         with (self.folder / TEXTS).open("rb") as file:

@@ -63,7 +63,7 @@ class PromptedCodec(TextCodec):
         return super().encode(sentences)
 
     @classmethod
-    def of_lines(cls: type[Kind], metadata) -> type[Kind]:
+    def of_lines(cls, metadata) -> type[Any]:
         """Returns the class with the `TextPrompts` of a SavedModel, which may have none."""
         if "prompts" not in metadata:
             return cls
