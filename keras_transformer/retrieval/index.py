@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from keras_transformer.checks import check_count
 from keras_transformer.lock import FolderLock
-from keras_transformer.retrieval.kind import Nearest
+from keras_transformer.retrieval.kind import IndexSearcher, Nearest
 from keras_transformer.retrieval.kinds import kind_of
 from keras_transformer.retrieval.store import MANIFEST, IndexStore, is_index
 
@@ -66,7 +66,8 @@ class TextIndex:
         return self.store.kind.described(self.store)
 
     @functools.cached_property
-    def _searcher(self):
+    def searcher(self) -> IndexSearcher:
+        """The opened files."""
         return self.store.kind.open(self.store)
 
     @classmethod
@@ -147,7 +148,7 @@ class TextIndex:
             queries: What the model answers for Q queries: vectors `[Q, D]`, or `SparseVector`s.
             top, exact: See `search`.
         """
-        return self._searcher.nearest(queries, top, exact)
+        return self.searcher.nearest(queries, top, exact)
 
 
 def check_model(answering: Any, store: IndexStore) -> None:
