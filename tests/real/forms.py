@@ -27,15 +27,16 @@ class Forms:
         sentences: Lines that the exports are checked with.
         options: Options of every export, such as `--greedy`, which CTranslate2 does not need.
         search: Options of `predict` for a run, such as `--greedy`.
+        conversion: Options of `convert hf`.
     """
 
-    def __init__(self, checkpoint, folder, sentences, options=(), search=()):
+    def __init__(self, checkpoint, folder, sentences, options=(), search=(), conversion=()):
         self.folder, self.options = pathlib.Path(folder), tuple(options)
         self.search = tuple(search)
         self.sentences = self.folder / "sentences.txt"
         self.sentences.write_text("".join(f"{line}\n" for line in sentences), encoding="utf-8")
         self.run = self.folder / "run"
-        command("convert", "hf", checkpoint, self.run)
+        command("convert", "hf", checkpoint, self.run, *conversion)
 
     @functools.cache  # noqa: B019 - lives as long as the tests of a module
     def path(self, form):
