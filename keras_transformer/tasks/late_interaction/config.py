@@ -24,9 +24,9 @@ class MultiVectorHead(PartConfig):
     """
 
     dimensions: OptionalCount = option(
-        128,
+        None,
         """Number of features of a token's vector, to which a linear map projects the encoder's
-        output. `None`: `d_model`, without a map.""",
+        output; 128 in ColBERT. `None`: `d_model`, without a map.""",
     )
     projection_bias: bool = option(False, "Adds a bias to the linear map.")
     query_length: OptionalCount = option(
@@ -140,8 +140,8 @@ class MultiVectorEncoderConfig(ModelConfig):
 
     Example:
         >>> from keras_transformer.models import MultiVectorEncoderConfig
-        >>> MultiVectorEncoderConfig.preset("tiny", vocab_size=4000).head.dimensions
-        128
+        >>> MultiVectorEncoderConfig.preset("tiny", vocab_size=4000, dimensions=64).head.dimensions
+        64
     """
 
     description = {

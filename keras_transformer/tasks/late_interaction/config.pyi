@@ -125,7 +125,7 @@ class MultiVectorEncoderConfig(ModelConfig):
         query_key_norm: Norm | str | dict[str, Any] | None = None,
         score: AttentionScore | str | dict[str, Any] = "scaled_dot_product",
         window: AttentionWindow | str | dict[str, Any] | int | None = None,
-        dimensions: int | None = 128,
+        dimensions: int | None = None,
         projection_bias: bool = False,
         query_length: int | None = None,
         passage_length: int | None = None,
