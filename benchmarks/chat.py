@@ -15,6 +15,7 @@ import collections
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -41,14 +42,15 @@ class Process:
     """
 
     def __init__(self, path, llama):
-        folder = None
         command = [sys.executable, str(HERE / "chat_worker.py"), str(path.resolve())]
+        if path.suffix == ".gguf" and llama is None:
+            raise click.UsageError(f"{path} needs --llama.")
         if path.suffix == ".gguf":
-            script, folder = (HERE / "chat_llama.mjs").read_text(), llama
-            command = ["node", "--input-type=module", "-e", script, str(path.resolve())]
-            command += [str(POSITIONS)]
+            # A module finds packages in the folders above it.
+            script = shutil.copy(HERE / "chat_llama.mjs", llama)
+            command = ["node", script, str(path.resolve()), str(POSITIONS)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, cwd=folder, **pipes)
+        self._process = subprocess.Popen(command, **pipes)
 
     def tokens(self, ids, count):
         """Returns the tokens after a prompt, seconds to the first one, and seconds of the rest."""

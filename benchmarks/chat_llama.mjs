@@ -1,9 +1,9 @@
 // The prompts of `chat.py` in llama.cpp, through the package node-llama-cpp: a line of JSON in, a
-// line of JSON out. Run as a module in the folder in which that package is installed.
+// line of JSON out. It must lie in the folder in which that package is installed.
 import readline from "node:readline";
 import { getLlama } from "node-llama-cpp";
 
-const [path, positions] = process.argv.slice(1);
+const [path, positions] = process.argv.slice(2);
 const llama = await getLlama({ gpu: false, build: "never", maxThreads: 1, logLevel: "error" });
 const model = await llama.loadModel({ modelPath: path });
 const context = await model.createContext({ contextSize: Number(positions), threads: 1 });

@@ -31,7 +31,7 @@ class DenseIndex(IndexKind):
         "approximate": False,
     }
 
-    def checked(self, dtype, similarity, approximate) -> dict[str, Any]:  # noqa: D102  # ty: ignore[invalid-method-override]
+    def checked(self, dtype, similarity, approximate) -> dict[str, Any]:  # noqa: D102  # ty: ignore[incompatible-method-override]
         check_choice("dtype", dtype, tuple(DTYPES))
         check_choice("similarity", similarity, SIMILARITIES)
         if approximate:
