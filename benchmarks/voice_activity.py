@@ -1,4 +1,4 @@
-"""Long recordings with pauses: words that Whisper invents, with and without a voice-activity gate.
+"""Long recordings with pauses: words that Whisper invents, with and without a detector of speech.
 
     python benchmarks/voice_activity.py --recordings FOLDER --run RUN \\
         --ctranslate2 FOLDER --peers-python PYTHON
@@ -27,7 +27,7 @@ from voice_activity_sound import PAUSES, RATE, recording, sentences, words_of
 from workers import Worker
 
 FOLDER = click.Path(path_type=pathlib.Path, file_okay=False, exists=True)
-HEADER = ("pauses", "library", "gate", "WER", "inserted words", "seconds")
+HEADER = ("pauses", "library", "detector", "WER", "inserted words", "seconds")
 
 
 # fmt: off
@@ -44,7 +44,7 @@ HEADER = ("pauses", "library", "gate", "WER", "inserted words", "seconds")
 @RESULTS
 # fmt: on
 def main(recordings, own, theirs, peers_python, pauses, repeats, output):
-    """Compare transcripts of recordings with long pauses, with and without a gate."""
+    """Compare transcripts of recordings with long pauses, with and without a detector."""
     if theirs is not None and peers_python is None:
         raise click.UsageError("--ctranslate2 needs --peers-python.")
     models = {"ours": own} | ({} if theirs is None else {"faster-whisper": theirs})

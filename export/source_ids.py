@@ -51,7 +51,8 @@ def _problem(source, tokenizer):
         source = source[1:]
     for name in ("eos", "pad", "bos"):
         number = getattr(tokenizer, f"{name}_id")
-        if number in source[:-1] and number != tokenizer.unk_id:
+        is_unknown = name == "bos" and number == tokenizer.unk_id  # as in MADLAD-400
+        if number in source[:-1] and not is_unknown:
             return f"has {name}_id before its end"
     return None
 

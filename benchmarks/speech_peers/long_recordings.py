@@ -1,4 +1,4 @@
-"""Recognizers of long recordings: our run and faster-whisper, with and without a gate."""
+"""Recognizers of long recordings: our run and faster-whisper, with and without a detector."""
 
 import pathlib
 

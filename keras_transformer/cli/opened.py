@@ -178,7 +178,7 @@ def search_of_export(
         settings = {field: getattr(search, field) for field in chosen if field is not None}
         return opened.with_search(opened.sample_with(**settings))
     if isinstance(search, Greedy) and opened.any_greedy:
-        return opened.with_search(search)
+        return opened.with_search(limited(search, opened.search))
     if any(languages) and opened.search is None and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     beams = [name for name in BEAMS if name in accepted(opened)]

@@ -40,12 +40,13 @@ def read_chat_template(folder, tokenizer, notes) -> ChatTemplate | None:
         return None
     variables = {role: token_name(options.get(role)) for role in ROLES}
     variables = {role: name for role, name in variables.items() if name is not None}
+    of_pieces = isinstance(tokenizer, SentencePieceTokenizer)
     special = {
         name: number
         for name, number, is_special, *_ in _entries(folder)
-        if is_special is True or isinstance(tokenizer, SentencePieceTokenizer) and name in text
+        if is_special is True or of_pieces and writes(text, name)
     }
-    if isinstance(tokenizer, SentencePieceTokenizer):  # whose file need not say what is special
+    if of_pieces:  # whose file need not say what is special
         ids = {name: n for n, name in enumerate(tokenizer.pieces(range(tokenizer.vocab_size)))}
         special |= {name: ids[name] for name in variables.values() if name in ids}
     return ChatTemplate(text, special, variables, _spaces(folder, tokenizer))
@@ -70,6 +71,14 @@ def chat_text(folder) -> str | None:
     if folder.file(FILE) is not None:
         return folder.text(FILE)
     return _text_of((folder.json(OPTIONS) or {}).get(KEY))
+
+
+def writes(template: str, name: str) -> bool:
+    """Returns whether a chat template writes an added token that is not called special.
+
+    White space in a template is no such token.
+    """
+    return name in template and not any(map(str.isspace, name))
 
 
 def _text_of(value):

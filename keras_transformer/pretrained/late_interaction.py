@@ -158,6 +158,8 @@ def read_late_interaction(folder, settings) -> LateInteraction | None:
         raise ValueError(
             f"{path}: the {TRANSFORMER} must be in the folder itself. Received: path={places[0]!r}."
         )
+    if NORMALIZE in kinds and DENSE in kinds[kinds.index(NORMALIZE) :]:
+        raise ValueError(f"{path}: no {DENSE} may come after {NORMALIZE}.")
     projections = tuple(
         _projection(folder, place)
         for kind, place in zip(kinds, places, strict=True)
@@ -166,7 +168,7 @@ def read_late_interaction(folder, settings) -> LateInteraction | None:
     if MASK not in kinds:  # PyLate, whose files do not list what comes after the layers
         return LateInteraction(projections, HeadOptions(of_pylate(of_all), of_all), first)
     if NORMALIZE not in kinds:
-        raise ValueError(f"{path}: the modules must end in {NORMALIZE}. Received: none.")
+        raise ValueError(f"{path}: {NORMALIZE} is missing from the modules.")
     mask = f"{places[kinds.index(MASK)]}/config.json"
     mask_settings = CheckpointSettings(folder.require_json(mask), folder.path / mask)
     stated = of_sentence_transformers(of_all, first, mask_settings)

@@ -2,7 +2,7 @@
 
 from keras_transformer.pretrained.added_tokens import check_marks, with_added_tokens
 from keras_transformer.pretrained.byte_bpe import EXPRESSIBLE, OPTIONS, VOCABULARY, bpe_of_json
-from keras_transformer.pretrained.chat import chat_text
+from keras_transformer.pretrained.chat import chat_text, writes
 from keras_transformer.pretrained.pieces import pieces_of_ids
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.text.byte_pairs import NO_UTF_8, check_merges, merge_ranks, merged
@@ -92,7 +92,7 @@ def _check_found(found, folder, path):
     Checkpoints add the marks of turns, such as `<|im_start|>`, without calling them special.
     """
     template = chat_text(folder) or ""
-    others = [name for name in found if name not in template]
+    others = [name for name in found if not writes(template, name)]
     if others:
         raise ValueError(
             f"{path}: added tokens must be special tokens, or be written by the chat template. "

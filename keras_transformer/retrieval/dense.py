@@ -62,9 +62,9 @@ class DenseIndex(IndexKind):
     def check(self, manifest) -> None:  # noqa: D102
         _dtype(manifest), int(manifest["dimensions"]), manifest["similarity"]
 
-    def finish(self, store, progress) -> dict[str, Any]:  # noqa: D102
+    def finish(self, store) -> dict[str, Any]:  # noqa: D102
         if store.manifest["graph"]:
-            graph.extend_graph(store.folder, vectors_of(store), progress)
+            graph.extend_graph(store.folder, vectors_of(store))
         return {}
 
     def open(self, store) -> "DenseSearcher":  # noqa: D102

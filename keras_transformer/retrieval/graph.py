@@ -29,13 +29,12 @@ def load_usearch() -> Any:
     return usearch.index
 
 
-def extend_graph(folder, vectors, progress=None) -> None:
+def extend_graph(folder, vectors) -> None:
     """Writes the graph of all vectors of an index; those of an earlier graph are not added again.
 
     Args:
         folder: Folder of the index.
         vectors: Array `[N, D]`.
-        progress: Function of the number of vectors that were added. `None`: no progress.
 
     Reference: Malkov and Yashunin (2018), "Efficient and robust approximate nearest neighbor search
         using Hierarchical Navigable Small World graphs".
@@ -48,8 +47,6 @@ def extend_graph(folder, vectors, progress=None) -> None:
     for first in range(len(graph), len(vectors), ADDED):
         part = np.asarray(vectors[first : first + ADDED])
         graph.add(np.arange(first, first + len(part), dtype=np.uint64), part)
-        if progress is not None:
-            progress(len(part))
     with replacing(path) as temporary:
         graph.save(str(temporary))
 

@@ -212,7 +212,8 @@ def _add(store, answering, texts, batch_size, progress, lock):
             store.append(encoded, *zip(*kept, strict=True))
         if progress is not None:
             progress(len(block))
-    entries = store.kind.finish(store, progress)
+    entries = store.kind.finish(store)
+    lock.check()  # it may have taken long
     last = max(last, _last_line(store))
     store.state(finished=True, begin=store.count, first_line=last, **entries)
     store.trim()

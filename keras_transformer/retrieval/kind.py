@@ -1,14 +1,12 @@
 """`IndexKind`, the interface of a kind of index: what it stores for a text, and how it searches."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from keras_transformer.options import OptionError
-
-Progress = Callable[[int], object] | None
 
 
 class Nearest(NamedTuple):
@@ -98,7 +96,7 @@ class IndexKind(abc.ABC):
         """Raises an error of any kind if an entry is missing or wrong."""
 
     @abc.abstractmethod
-    def finish(self, store: Any, progress: Progress) -> dict[str, Any]:
+    def finish(self, store: Any) -> dict[str, Any]:
         """Writes the files that the search needs, and returns the entries of the manifest."""
 
     @abc.abstractmethod

@@ -60,7 +60,7 @@ class SparseIndex(IndexKind):
     def check(self, manifest) -> None:  # noqa: D102
         int(manifest["pending"]), [PostingsFile(**entry) for entry in manifest["segments"]]
 
-    def finish(self, store, progress) -> dict[str, Any]:  # noqa: D102
+    def finish(self, store) -> dict[str, Any]:  # noqa: D102
         segments, pending = store.manifest["segments"], store.manifest["pending"]
         if not pending:
             return {}

@@ -79,6 +79,12 @@ REFUSED = {
         lambda folder: write_modules(folder, ("x.Dense", "1_Dense"), ("x.Pooled", "2_Pooled")),
         "modules of a model with vectors of tokens must be Transformer and Dense, .*Dense, Pooled.",
     ),
+    "order": (
+        lambda folder: write_modules(
+            folder, ("x.Dense", "1_Dense"), ("x.Normalize", "2"), ("x.Dense", "1_Dense")
+        ),
+        "no Dense may come after Normalize",
+    ),
     "activation": (
         {"1_Dense/config.json": {"activation_function": "torch.nn.modules.activation.Tanh"}},
         "1_Dense/config.json: `activation_function` must be .*Identity. Received: .*Tanh",

@@ -91,6 +91,7 @@ def test_scores_and_alignments_know_the_languages(translator):
     assert german.score([f"<2fr> {line}" for line in LINES], theirs) == ours
     (alignment,) = translator.with_languages(target="fr").align(["a dog"])
     assert alignment.source[:2] == ["▁", "<2fr>"]
+    assert alignment.words()
     assert all(source in (0, 1) for source, _ in alignment.words())
 
 

@@ -13,6 +13,7 @@ from test_hugging_face import SCRIPT, run_python
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Greedy
 from keras_transformer.pipelines import Chat
+from keras_transformer.pretrained.chat import writes
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.streams.prompts import conversation_ids
 from keras_transformer.training.converted import write_converted
@@ -58,6 +59,19 @@ def test_marks_of_turns_need_not_be_special(tmp_path):
     folders.write_folder(tmp_path, template="plain", special=False)
     with pytest.raises(ValueError, match=r"be written by the chat template\. .*'<\|im_start\|>'"):
         read_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "found"),
+    [
+        ("a<|x|>b", "<|x|>", True),
+        ("a\n\nb", "\n\n", False),
+        ("a  b", "  ", False),
+        ("a", "b", False),
+    ],
+)
+def test_white_space_of_a_template_is_no_mark(template, name, found):
+    assert writes(template, name) == found
 
 
 def test_tokens_that_are_found_after_a_normalizer_are_refused(tmp_path):

@@ -212,7 +212,7 @@ def test_errors_of_thresholds(recognizer, tmp_path):
     with pytest.raises(ValueError, match="`log_probability_threshold` must be finite. Received"):
         recognizer.with_settings(log_probability_threshold=float("nan"))
     plain = speech_recognizer()
-    assert plain.settings == () and plain.codec.silence is None
+    assert plain.settings == ("voice_activity",) and plain.codec.silence is None
     with pytest.raises(ValueError, match="`no_speech_threshold` is not a choice of the model"):
         plain.with_settings(no_speech_threshold=0.5)
     with pytest.raises(

@@ -178,7 +178,9 @@ def test_damaged_indexes_are_refused(tmp_path):
 def test_a_graph_has_exact_scores_and_grows(tmp_path):
     pytest.importorskip("usearch")
     texts = [f"line {number}" for number in range(150)]
-    TextIndex.build(Hashes(), texts[:100], tmp_path, approximate=True)
+    counts = []
+    TextIndex.build(Hashes(), texts[:100], tmp_path, approximate=True, progress=counts.append)
+    assert sum(counts) == 100
     TextIndex.build(Hashes(), texts[100:], tmp_path, append=True, approximate=True)
     index = TextIndex(tmp_path, Hashes())
     assert index.has_graph

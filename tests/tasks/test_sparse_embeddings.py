@@ -19,6 +19,7 @@ from keras_transformer.models.parts import copy_parts
 from keras_transformer.pipelines import SparseEmbedder, SparseVector
 from keras_transformer.postings import Postings
 from keras_transformer.tasks import TASKS
+from keras_transformer.tasks.correlation import spearman
 from keras_transformer.text.prompts import TextPrompts
 
 TEXTS = [*pipelines.LINES, ""]
@@ -160,7 +161,11 @@ def test_an_evaluation_measures_recall_and_sizes():
     assert (found["candidates"], found["query_active"], found["text_active"]) == (3, 9, 9)
     names = ("recall_at_1", "query_active", "text_active")
     assert task.measure(pipeline, first, second) == {name: found[name] for name in names}
-    assert -100 <= task.evaluate(pipeline, [first, second, [1.0, 2.0, 3.0]])["spearman"] <= 100
+    second = [TEXTS[1], TEXTS[0], TEXTS[2]]  # pairs with three different dot products
+    scores = pipeline.similarity(pipeline.embed(first), pipeline.embed(second))
+    expected = spearman(np.diag(scores), [1.0, 2.0, 3.0])
+    found = task.evaluate(pipeline, [first, second, [1.0, 2.0, 3.0]])["spearman"]
+    assert found == pytest.approx(expected)
 
 
 def test_metrics_are_declared():

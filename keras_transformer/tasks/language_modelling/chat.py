@@ -68,8 +68,8 @@ class Chat:
         if not isinstance(template, ChatTemplate):
             raise ValueError(
                 "A chat needs a run with a chat template, which `convert hf` writes for a "
-                f"checkpoint that has one, or a `ChatTemplate`. Received: {model}, "
-                f"template={template!r}."
+                "checkpoint that has one, a file that was exported from such a run, or a "
+                f"`ChatTemplate`. Received: {getattr(model, 'path', model)}, template={template!r}."
             )
         search = generator.search if search is None else search
         check_search(search, Greedy, Sample)

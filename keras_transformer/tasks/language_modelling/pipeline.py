@@ -108,6 +108,17 @@ class TextGenerator(Generator):
         pipeline.chat_template = run.read_chat()
         return pipeline
 
+    @classmethod
+    def of_checkpoint(cls, checkpoint: Any, max_length: int | None = None) -> Any:  # noqa: D102
+        pipeline = super().of_checkpoint(checkpoint, max_length)
+        pipeline.chat_template = checkpoint.chat
+        return pipeline
+
+    def with_model(self, model: Any) -> Any:  # noqa: D102
+        pipeline = super().with_model(model)
+        pipeline.chat_template = self.chat_template
+        return pipeline
+
     def kept_text(self) -> Any:
         """Returns a `KeptText` of the model, which has no tokens yet.
 

@@ -167,7 +167,8 @@ class SpeechCodec(Codec):
         own = {name: settings.pop(name) for name in OF_EXPORTS if name in settings}
         other = self.changed(**settings)
         if own:
-            other.reading = dataclasses.replace(self.reading or AnyLength(), **own)
+            reading = dataclasses.replace(self.reading or AnyLength(), **own)
+            other.reading = None if reading == AnyLength() else reading
         return other
 
     def answered(self, examples, encode, answer) -> list:

@@ -115,6 +115,11 @@ def graph(recognizer: Any) -> Any:
     )
 
 
+def _mean(probabilities):
+    """Returns the mean, and 0 for a word of which the decoder has no position left."""
+    return float(probabilities.mean()) if len(probabilities) else 0.0
+
+
 def _words(recognizer, window, weights, probabilities):
     speech = recognizer.codec.speech
     seconds = speech.conv_stride * speech.hop_length / speech.sample_rate  # of a position
@@ -131,7 +136,7 @@ def _words(recognizer, window, weights, probabilities):
             round(float(begins[min(places[0], last)]), 2),
             round(float(begins[min(places[-1] + 1, last)]), 2),
             word.strip(),
-            float(probabilities[places[0] : places[-1] + 1].mean()),
+            _mean(probabilities[places[0] : places[-1] + 1]),
         )
         for word, places in zip(words, members, strict=True)
     )

@@ -1,6 +1,7 @@
 """Token ids that are not a sentence, in a .tflite file and in its translator."""
 
 import itertools
+import types
 
 import keras
 import numpy as np
@@ -15,7 +16,7 @@ from keras_transformer.export.litert import convert as conversion
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.runtime import LiteRTTranslator
-from keras_transformer.export.source_ids import RULE
+from keras_transformer.export.source_ids import RULE, check_source_ids
 from keras_transformer.tasks import signatures
 from keras_transformer.tasks.generator import signature_of_ids
 
@@ -52,6 +53,17 @@ WRONG = {
     "a token after the padding": [7, 9, EOS, PAD, 5],
     "bos": [BOS, 7, 9, EOS, PAD],
 }
+
+
+def test_only_the_token_that_begins_may_stand_for_unknown_text():
+    ids = {"pad_id": PAD, "unk_id": UNK, "bos_id": BOS, "eos_id": EOS, "vocab_size": VOCABULARY}
+    ids |= {"languages": None, "starts_with_bos": False}
+    begins = types.SimpleNamespace(**{**ids, "unk_id": BOS})
+    check_source_ids([[7, BOS, EOS]], begins)  # as in MADLAD-400
+    for role in ("pad", "eos"):
+        ends = types.SimpleNamespace(**{**ids, "unk_id": ids[f"{role}_id"]})  # as in GPT-2
+        with pytest.raises(ValueError, match=f"has {role}_id before its end"):
+            check_source_ids([[7, ends.unk_id, 9, EOS]], ends)
 
 
 @pytest.fixture(scope="module")

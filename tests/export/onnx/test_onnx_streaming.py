@@ -16,6 +16,7 @@ from keras_transformer.export.onnx.form import OnnxForm
 from keras_transformer.export.onnx.format import OnnxOptions
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.runtime import OnnxTranslator
+from keras_transformer.export.runtime import changed
 from keras_transformer.pipelines import Chat
 from keras_transformer.text.chat_template import ChatTemplate
 
@@ -47,7 +48,7 @@ def theirs(generator):
 @pytest.fixture(scope="module")
 def opened(generator, tmp_path_factory):
     path = tmp_path_factory.mktemp("streaming") / "lm.onnx"
-    return exported(generator, path, streaming=True, search=Greedy(9))
+    return exported(generator, path, streaming=True, search=Greedy(6))
 
 
 def exported(generator, path, **options):
@@ -93,6 +94,14 @@ def test_the_program_of_the_page_continues_a_text(opened, monkeypatch):
         assert [*tokens(prompt)] == [*opened.kept_text().generate(prompt, Greedy())]
 
 
+def test_a_model_without_a_template_has_no_chats(generator, opened):
+    copied = changed(opened, chat_template=None)
+    with pytest.raises(ValueError, match=r"A chat needs a run with .* Received: /.*lm.onnx, temp"):
+        Chat(copied)
+    other = generator.with_model(generator.model)
+    assert other.chat_template == generator.chat_template
+
+
 def test_what_cannot_be_streamed_is_refused(generator, tmp_path):
     options = OnnxOptions(streaming=True, search=Beam(2))
     with pytest.raises(ValueError, match="choose one as its default with --greedy or --sample"):
@@ -110,13 +119,14 @@ def talk(opened, *options, messages="a cat\n\nthe dog\n"):
 @pytest.mark.parametrize(
     ("options", "search"),
     [
-        ((), Greedy(9)),
-        (("--max-output", "3", "--repetition-penalty", "1.5"), Greedy(3, repetition_penalty=1.5)),
+        ("", Greedy(6)),
+        ("--max-output 3 --repetition-penalty 1.5", Greedy(3, repetition_penalty=1.5)),
+        ("--repetition-penalty 1.5", Greedy(6, repetition_penalty=1.5)),  # the limit of the file
     ],
 )
 def test_the_command_talks_to_a_file(opened, options, search):
     chat = Chat(opened, search=search)
-    code, out, _ = talk(opened, *options)
+    code, out, _ = talk(opened, *options.split())
     assert code == 0 and out == "".join(f"{chat.send(text)}\n" for text in ("a cat", "the dog"))
 
 
