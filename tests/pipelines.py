@@ -171,7 +171,7 @@ SKIPPED = (8, 19)
 
 @functools.cache
 def ranker():
-    """A ranker by late interaction whose queries are filled up to 8 tokens."""
+    """A ranker by late interaction whose queries are extended to 8 tokens."""
     query, passage, mask = MARKERS
     config = MultiVectorEncoderConfig(
         vocab_size=33, **SIZES, dimensions=5, query_length=8, passage_length=10,

@@ -18,7 +18,7 @@ SIMILARITIES = (None, "maxsim", "MaxSim", "cosine")
 
 
 class Stated(typing.NamedTuple):
-    """What the files of a ColBERT model state, in the words of PyLate.
+    """Settings in the files of a ColBERT model, in the words of PyLate.
 
     Attributes:
         names: Keys of the four values that can be wrong, for messages: both prefixes and lengths.
@@ -155,7 +155,7 @@ class HeadOptions:
         number = tokenizer.mask_id if token is None else ids.get(token)
         if number is None:
             raise ValueError(
-                f"{self.settings.path}: queries are filled up with the token "
+                f"{self.settings.path}: queries are extended with the token "
                 f"{token or 'of masks'!r}, which the vocabulary must have."
             )
         longest = self._length("length", stated.expansion_length, most)

@@ -288,7 +288,7 @@ class TextEncoder(SentenceFamily):
         width, bias = self.interaction.size(self.tensors, options["d_model"])
         segments = "none" if options.get("segments", "none") == "none" else "first"
         return {
-            "segments": segments,  # also of the tokens that fill up a query
+            "segments": segments,  # also of the tokens that extend a query
             "dimensions": width,
             "projection_bias": bias,
             **self.interaction.options(self.tokenizer, options["max_length"]),

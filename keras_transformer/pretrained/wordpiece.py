@@ -52,7 +52,7 @@ def read_wordpiece(
     pieces = [names.get(number, f"<unused {number}>") for number in range(size)]
     own = {r: token_name(options.get(KEYS[r])) for r in special}
     if own["pad"] == (token_name(options.get("mask_token")) or mask):
-        own["pad"] = None  # PyLate saves the token that fills up queries
+        own["pad"] = None  # PyLate saves the token that extends queries
     special = {r: own[r] or name for r, name in special.items()}
     mask, _ = read_mask(ids, folder, content, mask)  # splitting at white space strips every word
     special |= {} if mask is None else {"mask": mask}

@@ -33,7 +33,7 @@ class TextPairsTraining(TextTraining):
         """Returns the `Epochs`; see `Training.epochs`.
 
         Raises:
-            ValueError: If every batch has only one pair, which has nothing to be compared with.
+            ValueError: If every batch has only one pair: there is no other to compare it with.
         """
         epochs = super().epochs(corpus, settings)
         if epochs.steps >= corpus.drawn_size:

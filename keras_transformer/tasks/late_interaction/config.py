@@ -51,7 +51,7 @@ class MultiVectorHead(PartConfig):
     )
     expansion: Literal["none", "unattended", "attended"] = option(
         "none",
-        """Query augmentation: shorter queries are filled up with `expansion_id`, whose vectors are
+        """Query augmentation: shorter queries are extended with `expansion_id`, whose vectors are
         compared as those of other tokens. `"unattended"`: no position attends to these tokens, but
         they attend to the query. `"attended"`: all tokens of a query attend to them as well.""",
     )
@@ -60,7 +60,7 @@ class MultiVectorHead(PartConfig):
     )
     expansion_length: OptionalCount = option(
         None,
-        """Length in tokens up to which `expansion` fills up queries. `None`: `query_length`.""",
+        """Length in tokens to which `expansion` extends queries. `None`: `query_length`.""",
         statistic=True,
     )
     skipped_ids: tuple = option(

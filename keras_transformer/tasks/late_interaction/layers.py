@@ -1,4 +1,4 @@
-"""The mask of queries that are filled up."""
+"""The mask of extended queries."""
 
 from typing import Any
 

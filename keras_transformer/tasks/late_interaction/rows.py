@@ -16,7 +16,7 @@ class Side:
     Args:
         length: Maximum length of a row in tokens, with its marks.
         marker: Id of the marker, or `None`.
-        expanded: Length up to which rows are filled up with `InteractionRows.expansion_id`. 0: they
+        expanded: Length to which rows are extended with `InteractionRows.expansion_id`. 0: they
             are not.
         skipped: Ids whose vectors do not count.
     """
