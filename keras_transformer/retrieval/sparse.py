@@ -17,6 +17,7 @@ from keras_transformer.retrieval.probes import PROBES, difference
 PENDING = "vectors.bin"
 ENTRY = np.dtype([("row", "<i4"), ("token", "<i4"), ("weight", "<f4")])
 AT_ONCE = 2**22  # entries that are sorted at a time, 48 MiB
+RESERVED = 2**24  # bytes that are written at a time
 
 
 class SparseIndex(IndexKind):
@@ -91,6 +92,16 @@ class PostingsFile(NamedTuple):
         """Size of the file in bytes."""
         return 8 * (self.tokens + 1) + 8 * self.postings
 
+    def reserve(self, path) -> None:
+        """Writes a file of this size, because a full disk ends a process that writes to a mapping.
+
+        Raises:
+            OSError: If the disk is full.
+        """
+        with open(path, "wb") as file:
+            for first in range(0, self.size, RESERVED):
+                file.write(bytes(min(RESERVED, self.size - first)))
+
     def open(self, path, mode="r") -> tuple[Any, Any, Any]:
         """Returns offsets `[V + 1]`, rows `[P]` and weights `[P]`, mapped from a file."""
         data = np.memmap(path, "uint8", mode, shape=(self.size,))
@@ -145,7 +156,8 @@ def write_segment(path, entries, at_once=AT_ONCE) -> PostingsFile:
     counts = sum(np.bincount(entries["token"][part], minlength=size) for part in parts)
     segment = PostingsFile(size, len(entries))
     with replacing(path) as temporary:
-        offsets, rows, weights = segment.open(temporary, "w+")
+        segment.reserve(temporary)
+        offsets, rows, weights = segment.open(temporary, "r+")
         offsets[1:] = np.cumsum(counts)
         free = np.array(offsets[:-1])  # where the next posting of each token belongs
         for part in parts:

@@ -1,7 +1,9 @@
 """Inverted indexes of sparse vectors: equal to dot products in loops, whatever interrupts them."""
 
+import errno
 import hashlib
 import json
+import os
 import types
 
 import numpy as np
@@ -93,6 +95,27 @@ def test_an_interrupted_index_continues_and_is_the_same(tmp_path, monkeypatch):
         ours, theirs = ((tmp_path / folder / name).read_bytes() for folder in ("whole", "part"))
         assert ours == theirs
     assert whole.store.manifest == again.store.manifest
+
+
+def test_a_full_disk_is_an_error_and_the_index_continues(tmp_path, monkeypatch):
+    def full(self, path):
+        path.write_bytes(bytes(self.size // 2))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sparse.PostingsFile, "reserve", full)
+        with pytest.raises(OSError, match="No space left on device"):
+            TextIndex.build(Hashes(), TEXTS, tmp_path)
+    assert not [*tmp_path.glob("*draft*"), *tmp_path.glob("postings*")]
+    TextIndex.build(Hashes(), TEXTS, tmp_path)
+    assert TextIndex(tmp_path, Hashes()).search(["text 7"], 1)[0][0].text == "text 7"
+
+
+def test_the_size_of_postings_is_reserved(tmp_path, monkeypatch):
+    monkeypatch.setattr(sparse, "RESERVED", 10)
+    postings = sparse.PostingsFile(tokens=3, postings=2)
+    postings.reserve(tmp_path / "postings")
+    assert (tmp_path / "postings").read_bytes() == bytes(postings.size)
 
 
 def test_texts_are_appended_as_further_segments(tmp_path, monkeypatch):
