@@ -18,7 +18,9 @@ class OnnxOptions(options.FileOptions):
             `"int8"`: weights of a quarter of the size and products of integers; activations are
             rounded for each product when it is computed, with one scale for the whole batch.
             `"float16"`: weights of half the size, which the runtime casts to float32. `"int4"`:
-            weights in 4 bits with a scale for each block of 32, and products of integers.
+            weights in 4 bits with a scale for each block of 32, and products of integers. Language
+            models in `"int8"` and `"int4"` also have blocks, with offsets in 4 bits: see
+            docs/onnx.md.
         max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
             `Agreement` or `AnswerAgreement`.
         search: The search of the file: a `Greedy`; a `Beam` with the `normalization` `"gnmt"` or

@@ -13,7 +13,7 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, as_dict
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
-from keras_transformer.export.onnx.contents import GraphContents
+from keras_transformer.export.onnx.contents import OF_LANGUAGE_MODELS, GraphContents
 from keras_transformer.export.onnx.format import FORMAT
 from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.model import OnnxModel
@@ -49,6 +49,8 @@ class OnnxGeneration(GraphContents):
     def __init__(self, pipeline, samples, limits, progress, options, left_out):
         super().__init__(pipeline, samples, limits, progress)
         self._options = options
+        if not pipeline.has_source:
+            self.quantized = OF_LANGUAGE_MODELS
         self._search = search = pipeline.search if options.search is None else options.search
         check_search(search, Greedy, Beam, Sample)
         self._n_best = options.n_best or 1

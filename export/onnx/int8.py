@@ -3,15 +3,16 @@
 import logging
 import pathlib
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from keras_transformer.export.onnx.packages import load_onnx
-from keras_transformer.export.onnx.tables import read_by_node, store_rows_in_int8
+from keras_transformer.export.onnx.tables import is_any, read_by_node, store_rows_in_int8
 
 OPERATORS = ["MatMul"]
 
 
-def in_int8(model) -> Any:
+def in_int8(model, is_weight: Callable = is_any) -> Any:
     """Returns an `onnx.ModelProto` whose matrices of weights are in int8, with their scales.
 
     Every column of a matrix has its own scale, and so has every row of a table. A product with
@@ -21,13 +22,14 @@ def in_int8(model) -> Any:
 
     Args:
         model: The `onnx.ModelProto` in float32, which is not changed.
+        is_weight: See `in_int4`.
     """
     onnx = load_onnx()
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     whole, model = model, onnx.ModelProto()
     model.CopyFrom(whole)
-    store_rows_in_int8(model.graph)
+    store_rows_in_int8(model.graph, is_weight)
     root = logging.getLogger()
     level, before = logging.ERROR, root.level
     with tempfile.TemporaryDirectory() as folder:

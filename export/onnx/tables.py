@@ -1,5 +1,6 @@
 """Tables whose rows are looked up, such as embeddings, in int8 with one scale for each row."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,12 @@ LARGEST = 127  # of a code
 SMALLEST = 1e-30  # scale of a row of zeros
 
 
-def store_rows_in_int8(graph: Any) -> None:
+def is_any(array: np.ndarray) -> bool:
+    """Returns `True`: any array that is looked up is one of weights."""
+    return True
+
+
+def store_rows_in_int8(graph: Any, is_weight: Callable[[np.ndarray], bool] = is_any) -> None:
     """Changes a graph so that the tables of its look-ups are in int8.
 
     ONNX Runtime's quantiser has one scale for a whole table, with which a model of random weights
@@ -19,13 +25,16 @@ def store_rows_in_int8(graph: Any) -> None:
 
     Args:
         graph: A `GraphProto`.
+        is_weight: Function that returns whether an array that is looked up is one of weights.
+            Others, such as the sines of positions, keep float32.
     """
     onnx = load_onnx()
-    tables = {
+    arrays = {
         weight.name: onnx.numpy_helper.to_array(weight)
         for weight in graph.initializer
         if weight.data_type == onnx.TensorProto.FLOAT and len(weight.dims) == 2
     }
+    tables = {name: array for name, array in arrays.items() if is_weight(array)}
     stored: dict[str, None] = {}  # in order
     _replace(graph, tables, stored)
     for name in stored:

@@ -2,6 +2,7 @@
 
 import json
 
+import onnx
 import pipelines
 import pytest
 from click.testing import CliRunner
@@ -92,6 +93,20 @@ def test_the_program_of_the_page_continues_a_text(opened, monkeypatch):
     tokens = run([block])["tokens"]
     for prompt in ([7, 8, 9], []):
         assert [*tokens(prompt)] == [*opened.kept_text().generate(prompt, Greedy())]
+
+
+@pytest.mark.parametrize(("quantize", "loss"), [("int8", 0.02), ("int4", 0.1)])
+def test_a_smaller_file_keeps_its_limits(generator, tmp_path, quantize, loss):
+    """Its weights are in blocks, and the angles of positions in float32."""
+    path = tmp_path / "lm.onnx"
+    options = OnnxOptions(quantize, streaming=True, search=Greedy(6))
+    report = export_onnx(generator, path, PROMPTS, options)
+    assert abs(report["score_loss"]) < loss and 0 < report["score_error"] < loss
+    opened = keras_transformer.open(path)
+    assert opened.metadata["other_operators"] == {"com.microsoft": 1}
+    stored = [weight.name for weight in onnx.load(path).graph.initializer]
+    assert any(name.endswith("_codes") for name in stored)
+    assert Chat(opened).send("a cat")
 
 
 def test_a_model_without_a_template_has_no_chats(generator, opened):
