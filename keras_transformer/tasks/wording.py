@@ -11,11 +11,11 @@ import tensorflow as tf
 from keras_transformer.decoding import Constraints
 from keras_transformer.options import OptionError
 from keras_transformer.tensors import Tensor
+from keras_transformer.text.segmentations import Segmentations
 from keras_transformer.text.terms import UNSPACED, Finder, contains, spellings, words_of
 
 SETTINGS = ("glossary", "banned", "prefix")
 MAX_SPLITS = 16  # ways to write a banned phrase in tokens, those of the fewest tokens first
-MAX_PARTIAL = 5000  # beginnings of such ways that are looked at
 INSIDE = re.compile(rf"[^\W{UNSPACED}]")  # a character that continues a word
 
 
@@ -179,11 +179,15 @@ class WordingTokens:
     @functools.cached_property
     def phrases(self) -> np.ndarray:
         """Token ids of the banned phrases in all spellings, `[P, Q]`."""
-        rows = []
-        for phrase in self.wording.banned:
-            for spelling in spellings(phrase):
-                rows += self._splits(self._ids[spelling])
-        return self._padded(rows)
+        written = [spelling for phrase in self.wording.banned for spelling in spellings(phrase)]
+        rows = [self._ids[spelling] for spelling in written]
+        rows = [row for row in rows if self._tokenizer.unk_id not in row]  # no output contains it
+        texts = ["".join(self._pieces[number] for number in row) for row in rows]
+        with tf.init_scope():
+            ways = self._segmentations(tf.constant(texts, tf.string, [len(texts)])).numpy()
+        for row in ways.reshape(-1, ways.shape[2]).tolist():
+            rows.append(tuple(number for number in row if number != self._tokenizer.pad_id))
+        return self._padded(dict.fromkeys(row for row in rows if row))
 
     @functools.cached_property
     def word_starts(self) -> np.ndarray | None:
@@ -233,27 +237,9 @@ class WordingTokens:
         with tf.init_scope():  # also while the graph of an export is traced
             return [tuple(row) for row in self._tokenizer.tokenize(tf.constant(texts)).to_list()]
 
-    def _splits(self, ids):
-        """Returns the ways to write the text of some tokens in tokens of the vocabulary."""
-        if self._tokenizer.unk_id in ids:
-            return []  # no output contains it
-        text = "".join(self._pieces[number] for number in ids)
-        ways, partial = [], [((), text)]
-        for count in range(MAX_PARTIAL):
-            if count >= len(partial) or len(ways) >= MAX_SPLITS:
-                break
-            tokens, rest = partial[count]
-            for length in range(len(rest), 0, -1):
-                number = self._numbers.get(rest[:length])
-                if number is not None and length == len(rest):
-                    ways.append((*tokens, number))
-                elif number is not None:
-                    partial.append(((*tokens, number), rest[length:]))
-        return list(dict.fromkeys([ids, *ways]))
-
     @functools.cached_property
-    def _numbers(self):
-        return {piece: number for number, piece in enumerate(self._pieces) if piece}
+    def _segmentations(self):
+        return Segmentations(self._pieces, self._tokenizer.pad_id, MAX_SPLITS)
 
 
 def _check_strings(name, strings, may_be_empty=False):
