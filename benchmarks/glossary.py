@@ -6,6 +6,10 @@ through the terms, so BLEU shows whether terms are placed well, not whether tran
 The texts must be tokenised like those of Multi30K, as BLEU compares their tokens as they are.
 
     python benchmarks/glossary.py RUN SOURCE REFERENCE
+    python benchmarks/glossary.py RUN SOURCE REFERENCE --export model.onnx --export model.tflite
+
+The second command compares exports that take words (`export --takes-words --beam N`) with the run,
+searched with the beam of the export.
 
 Prints a table in Markdown. Times are processor time in batches of 64, without the tracing of the
 graph; run it on one core (`taskset -c 0`).
@@ -17,6 +21,7 @@ import time
 
 import click
 
+import keras_transformer
 from keras_transformer import Beam, Translator
 from keras_transformer.text.lines import read_lines
 from keras_transformer.text.quality import score
@@ -28,6 +33,10 @@ TITLES = (
     *("beam", "terms found without glossary", "with", "BLEU without", "with"),
     *("ms per sentence without", "with"),
 )
+OF_EXPORTS = (
+    *("export", "beam", "terms found", "outputs of the run"),
+    *("ms per sentence of the run", "of the export", "without words"),
+)
 
 
 # fmt: off
@@ -36,10 +45,12 @@ TITLES = (
 @click.argument("source", type=FILE)
 @click.argument("reference", type=FILE)
 @click.option("--sentences", type=click.IntRange(1), default=200, help="Number of sentences.")
+@click.option("--export", "exports", type=click.Path(path_type=pathlib.Path, exists=True),
+              multiple=True, help="Export to compare with the run; may be repeated.")
 @click.option("--beam", "sizes", type=click.IntRange(1), multiple=True, default=(4, 5, 8, 10),
               help="Size of a beam; may be repeated.")
 # fmt: on
-def main(run, source, reference, sentences, sizes):
+def main(run, source, reference, sentences, exports, sizes):
     """Measure how a translation run follows a glossary."""
     sources, references = (read_lines(path)[:sentences] for path in (source, reference))
     glossary = {
@@ -49,6 +60,9 @@ def main(run, source, reference, sentences, sizes):
     terms = [glossary[source] for source in sources]
     plain = Translator.from_run(run)
     with_terms = plain.with_settings(glossary=glossary)
+    if exports:
+        print(_exports_table(exports, with_terms, sources, terms))
+        return
     print("|", " | ".join(TITLES), "|")
     print("|---:" * len(TITLES), "|", sep="")
     for size in sizes:
@@ -58,6 +72,35 @@ def main(run, source, reference, sentences, sizes):
         ]
         cells = [cell for pair in zip(*columns, strict=True) for cell in pair]
         print("|", size, "|", " | ".join(cells), "|", flush=True)
+
+
+def _exports_table(exports, with_terms, sources, terms):
+    """Returns a table in Markdown: exports whose calls take the words of a `Translator`."""
+    lines = [f"| {' | '.join(OF_EXPORTS)} |", f"|---|{'---:|' * (len(OF_EXPORTS) - 1)}"]
+    for path in exports:
+        opened = keras_transformer.open(path)
+        search = getattr(opened, "beam", None) or opened.search
+        if opened.search not in (None, search):
+            opened = opened.with_search(search)
+        cells = [path.name, str(search.size)]
+        outputs, slow = _timed(with_terms, sources, search=search)
+        worded = opened.with_settings(glossary=with_terms.wording.glossary)
+        ours, fast = _timed(worded, sources)
+        found = sum(map(contains, ours, terms)) / len(terms)
+        same = sum(one == other for one, other in zip(outputs, ours, strict=True))
+        cells += [f"{100 * found:.1f} %", f"{same} of {len(sources)}"]
+        _, plain = _timed(opened, sources)
+        cells += [f"{1000 * seconds / len(sources):.0f}" for seconds in (slow, fast, plain)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _timed(translator, sources, **options):
+    """Returns the outputs, and the processor time in seconds of the second call."""
+    for _ in range(2):  # the first one traces the graph
+        began = time.process_time()
+        outputs = translator(sources, batch_size=BATCH, **options)
+    return outputs, time.process_time() - began
 
 
 def _measure(translator, sources, references, terms, search):

@@ -95,6 +95,24 @@ def streaming(help: str, excludes: str) -> Any:
     return setting(False, help, kind=bool, group=CONTENTS, needs=CONTINUATION, excludes=excludes)
 
 
+def takes_words(what: str, excludes: str | None = None) -> Any:
+    """Returns the field with which each call names words that outputs must or must not contain.
+
+    Args:
+        what: What takes them, the beginning of the help text.
+        excludes: See `setting`.
+    """
+    return setting(
+        False,
+        f"{what} a prefix, banned phrases and, with --beam, terms of a glossary with each call. "
+        "Terms are placed well by a beam of 10.",
+        kind=bool,
+        group="Search",
+        needs=SOURCE,
+        excludes=excludes,
+    )
+
+
 def search() -> Any:
     """Returns the field with the search, which options of its own describe on the command line."""
     return setting(None, "", kind=None, needs=GENERATION)

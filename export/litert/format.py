@@ -49,6 +49,8 @@ class LiteRTOptions(options.FileOptions):
             TensorFlow, `tf.lite`. `"litert"`: that of the package litert-converter, which reads
             StableHLO; it supports no quantisation and no `tokenizer`. `None`: `"tensorflow"`, or
             `"litert"` with a TensorFlow that has no `tf.lite`.
+        takes_words: Whether every signature also takes the words of each row: see `WordInputs`.
+            Only for models with a source.
         tokenizer: Whether to include signatures that take and return strings. The vocabulary must
             be a unigram model: see `FastTokenizer`.
         unrolled: Whether the file has two functions without loops for each signature, `encode` and
@@ -60,7 +62,8 @@ class LiteRTOptions(options.FileOptions):
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
-            `alignment` with `beam_only`, or `tokenizer` with `unrolled`.
+            `alignment` with `beam_only`, `tokenizer` with `unrolled`, or `takes_words` with
+            `tokenizer`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int8_static", "int4")
@@ -93,6 +96,7 @@ class LiteRTOptions(options.FileOptions):
         default_help="TensorFlow's, if this TensorFlow has it",
         group=options.CONTENTS,
     )
+    takes_words: bool = options.takes_words("Let every signature take", excludes="tokenizer")
     tokenizer: bool = options.tokenizer(
         "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
         "operators. The vocabulary must be a unigram model.",

@@ -24,9 +24,13 @@ from keras_transformer.export.litert.searches import LoopSearches, UnrolledSearc
 from keras_transformer.export.litert.serialization import custom_operators
 from keras_transformer.export.searches import search_of
 from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.export.worded import WORDS
+from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tensors import Tensor
 
+# Sizes of the inputs for words. A banned phrase takes up to 34 rows, for all its ways.
+WORD_SIZES = {PREFIX: (16,), BANNED: (512, 16), TERMS: (4, 4, 12)}
 NAMES = ("translate", "translate_beam")  # as `names` of `make_signatures`
 
 
@@ -135,6 +139,8 @@ class LiteRTGeneration(FixedContents):
                 "`unrolled` needs a model without a shortlist: every step would find the "
                 "candidates of the source again. Export without one of them."
             )
+        if options.unrolled and options.takes_words:
+            raise ExportError("`takes_words` has no effect with `unrolled`. Export without one.")
         search = search_of(pipeline, options)
         self._beam = beam = beam_of(search, STRINGS if options.tokenizer else SIGNATURES)
         self._n_best = options.n_best or 1
@@ -143,10 +149,15 @@ class LiteRTGeneration(FixedContents):
         check_alignment(alignment, pipeline.model.config)
         greedy = search if beam is None else pipeline.greedy
         self._greedy = None if beam_only else greedy
+        self._words = None
+        if options.takes_words:
+            self._words = tuple(
+                WordInputs(pipeline, terms, WORD_SIZES) for terms in (beam is not None, False)
+            )
         self._searches: Any = UnrolledSearches(beam, greedy)
         if not options.unrolled:
             grows = self.quantize != "int8_static"
-            self._searches = LoopSearches(beam, greedy, grows=grows)
+            self._searches = LoopSearches(beam, greedy, grows=grows, words=self._words)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
@@ -182,7 +193,8 @@ class LiteRTGeneration(FixedContents):
     def about(self) -> dict[str, Any]:  # noqa: D102
         default = self._beam if self._greedy is None else self.pipeline.search
         searches = searches_metadata(self._greedy, self._beam, default)
-        return {**about_generation(self.pipeline), **searches}
+        words = {} if self._words is None else {WORDS: self._words[0].metadata()}
+        return {**about_generation(self.pipeline), **words, **searches}
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         languages = default_languages(self.pipeline, self._options)

@@ -18,6 +18,7 @@ from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
+from keras_transformer.export.numbered import NumberedGenerator
 from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import (
     Decoded,
@@ -29,6 +30,8 @@ from keras_transformer.export.runtime import (
     reason,
 )
 from keras_transformer.export.source_ids import check_source_ids
+from keras_transformer.export.worded import OpenWordIds
+from keras_transformer.export.words import TERMS
 from keras_transformer.tasks.results import COMPLETE, Translation, to_best
 
 Kind = TypeVar("Kind", bound="LiteRTGenerator")
@@ -176,7 +179,7 @@ class LiteRTGenerator(LiteRTFile, OpenGenerator):
         return self.signatures[0].n_best
 
 
-class LiteRTTranslator(LiteRTGenerator):
+class LiteRTTranslator(OpenWordIds, NumberedGenerator, LiteRTGenerator):
     """A loaded .tflite file that `export_litert` has written, run by its signatures of token ids.
 
     Needs nothing but the file: the vocabulary is inside.
@@ -200,11 +203,21 @@ class LiteRTTranslator(LiteRTGenerator):
         """
         return to_best(self._generate(inputs, signature=signature), self.result)
 
+    def with_search(self, search: Any) -> "LiteRTTranslator":  # noqa: D102
+        other = super().with_search(search)
+        other.check_words()
+        return other
+
+    def _generate(self, sentences, n=1, numbers=None, signature=None):
+        words = self.word_inputs(sentences, numbers)
+        return super()._generate(sentences, n, signature=signature, words=words)
+
     @property
     def aligns(self) -> bool:  # noqa: D102
         return all(signature.alignment is not None for signature in self.signatures)
 
     def _check_alignment(self):
+        self.check_no_words("align")
         if not self.aligns or self.has_languages:
             raise ValueError(
                 "Alignments need a file for one pair of languages that was exported with "
@@ -212,7 +225,11 @@ class LiteRTTranslator(LiteRTGenerator):
             )
 
     def find(
-        self, sources: list[list[int]], signature: FixedSignature | None = None, n: int = 1
+        self,
+        sources: list[list[int]],
+        signature: FixedSignature | None = None,
+        n: int = 1,
+        words: dict[str, np.ndarray] | None = None,
     ) -> Decoded:
         """Runs the search on token ids.
 
@@ -221,6 +238,7 @@ class LiteRTTranslator(LiteRTGenerator):
             signature: The signature to run, one of `signatures`. `None`: for each source the
                 shortest that fits it.
             n: Has no effect: LiteRT returns all M hypotheses.
+            words: Arrays of the words of each source; see `WordInputs`. `None`: no words.
 
         Returns:
             A `Decoded` with tokens that end in `eos_id`, unless they reached the maximum length,
@@ -231,6 +249,7 @@ class LiteRTTranslator(LiteRTGenerator):
                 `source` in the metadata of the file.
         """
         signatures = self._choices(signature)
+        words = self.without_words(len(sources)) if words is None else words
         check_source_ids(sources, self.tokenizers.source)
         check_lengths([len(source) for source in sources], signatures)
         shape, pad_id = (len(sources), signatures[0].n_best), self.tokenizers.target.pad_id
@@ -240,7 +259,8 @@ class LiteRTTranslator(LiteRTGenerator):
         for signature, chosen in plan([len(source) for source in sources], signatures):
             # An incomplete batch is filled with copies of its first sentence.
             rows = chosen + chosen[:1] * (signature.batch_size - len(chosen))
-            outputs = self._run(signature, [sources[number] for number in rows])
+            given = {name: values[rows] for name, values in words.items()}
+            outputs = self._run(signature, [sources[number] for number in rows], given)
             hypotheses = outputs["tokens"].reshape(
                 signature.batch_size, signature.n_best, signature.target_length
             )
@@ -252,14 +272,16 @@ class LiteRTTranslator(LiteRTGenerator):
                     attention[number] = rows
         return Decoded(tokens, scores, complete, attention)
 
-    def _run(self, signature, sources):
+    def _run(self, signature, sources, words):
         """Returns the outputs of a signature for a full batch, a dictionary."""
         pad_id = self.tokenizers.source.pad_id
         batch = padded(sources, pad_id, [signature.source_length]).astype(np.int32)
         controls = {}
         if signature.beam_size is not None:
             controls = beam_inputs(self.search, sources, self.has_source, self.max_length)
-        return signature.run(self.run_signature, source=batch, **controls)
+        else:
+            words = {name: values for name, values in words.items() if name != TERMS}
+        return signature.run(self.run_signature, source=batch, **words, **controls)
 
 
 def check_lengths(lengths, signatures) -> None:

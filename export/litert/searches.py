@@ -13,6 +13,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert import kernels
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.unrolled import UnrolledSearch, names_of
+from keras_transformer.export.words import WordInputs
 from keras_transformer.layers.kernels import write
 from keras_transformer.tensors import Tensor
 
@@ -33,6 +34,8 @@ class LoopSearches:
         greedy: The `Greedy` of the others, whose maximum length a signature states. `None`: default
             settings.
         grows: Whether the cache grows in stages.
+        words: The `WordInputs` of the signatures with a beam and of the others. `None`: there are
+            none.
 
     Attributes:
         write: Function that writes into a cache: see `Kernels`.
@@ -40,8 +43,15 @@ class LoopSearches:
 
     write = staticmethod(kernels.write)
 
-    def __init__(self, beam: Beam | None = None, greedy: Greedy | None = None, grows: bool = True):
+    def __init__(
+        self,
+        beam: Beam | None = None,
+        greedy: Greedy | None = None,
+        grows: bool = True,
+        words: tuple[WordInputs, WordInputs] | None = None,
+    ):
         self._kinds, self._grows = (beam or Beam(), greedy or Greedy()), grows
+        self._words = words
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
         """Yields the names of the functions of a signature that takes token ids, and the functions.
@@ -51,8 +61,15 @@ class LoopSearches:
             signature: The `FixedSignature`.
             within: See `convert_copy`.
         """
-        function = within(_of_ids(pipeline, self.find_of(pipeline)(signature)))
-        yield signature.name, trace(function, signature, _source(signature))
+        find = self.find_of(pipeline)(signature)
+        if self._words is None:
+            function, more = _of_ids(pipeline, find), ()
+        else:
+            words = self._words[signature.beam_size is None]
+            find = functools.partial(find, words=words)
+            function = words.taken_by(_of_ids(pipeline, find))
+            more = words.specs(signature.batch_size)
+        yield signature.name, trace(within(function), signature, _source(signature), more=more)
 
     def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
         """Returns a function from a signature to its search, from inputs to a `Found`."""
@@ -186,16 +203,17 @@ def _source(signature):
     return tf.TensorSpec(shape, tf.int32, name="source")
 
 
-def _find(pipeline, kinds, cache_stages, signature, source, **numbers):
-    """Returns the `Found` of a signature; `numbers` are the inputs of a beam besides the source.
+def _find(pipeline, kinds, cache_stages, signature, source, words=None, **numbers):
+    """Returns the `Found` of a signature; `numbers` are the inputs besides the source.
 
-    `kinds` are the `Beam` and the `Greedy` of the file.
+    `kinds` are the `Beam` and the `Greedy` of the file, `words` the `WordInputs`.
 
     The search must not be the last operation of a graph: if an output comes from the loop itself,
     the CompiledModel API and browsers return garbage. `Signature.lenient` adds a selection of rows
     at the end of the graph.
     """
     beam, greedy = kinds
+    constraints = pipeline.built_in if words is None else words.constraints(numbers)
     search: Any = dataclasses.replace(greedy, max_length=signature.max_length)
     if signature.beam_size is not None:
         unlimited = {"extra_length": None, "max_length": None, "max_length_ratio": None}
@@ -206,7 +224,7 @@ def _find(pipeline, kinds, cache_stages, signature, source, **numbers):
         cache_length=signature.target_length,
         alignment=signature.alignment,
         cache_stages=cache_stages,
-        constraints=pipeline.built_in,
+        constraints=constraints,
     )
     found = search(pipeline.searched, source, options)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations

@@ -33,6 +33,8 @@ class OnnxOptions(options.FileOptions):
             `alignment`, float32 `[B, max_length, S]` or with a beam `[B, n_best, max_length, S]`,
             the attention of each output token to the source tokens. `None`: there is no such
             output.
+        takes_words: Whether the graph also takes the words of each row: see `WordInputs`. Only for
+            models with a source.
         tokenizer: Whether the file takes and returns strings instead of token ids. The vocabulary
             must be a BPE or unigram model of SentencePiece, with the model's own ids, and the
             package onnxruntime-extensions must be installed.
@@ -45,7 +47,7 @@ class OnnxOptions(options.FileOptions):
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`,
-            `tokenizer` with `alignment`, or `streaming` with `tokenizer`.
+            `tokenizer` with `alignment`, or `streaming` or `takes_words` with `tokenizer`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int4")
@@ -58,6 +60,7 @@ class OnnxOptions(options.FileOptions):
         "last layer.",
         options.CONTENTS,
     )
+    takes_words: bool = options.takes_words("Let the file take", excludes="tokenizer")
     tokenizer: bool = options.tokenizer(
         "Let the file take and return strings instead of token ids, for runtimes that register the "
         "operators of onnxruntime-extensions. The vocabulary must be a BPE or unigram model of "

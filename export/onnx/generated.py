@@ -23,6 +23,8 @@ from keras_transformer.export.onnx.sampling import specs_of
 from keras_transformer.export.parity import copy_pipeline
 from keras_transformer.export.rows_alone import equally_long, require_as_alone
 from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.export.worded import WORDS
+from keras_transformer.export.words import WordInputs
 from keras_transformer.tasks.generator import SOURCE
 
 FEW = 8  # texts of a batch that are also decoded on their own
@@ -58,17 +60,21 @@ class OnnxGeneration(GraphContents):
         if isinstance(search, Beam):
             FORMAT.beams.check(search)
             pipeline.check(search, self._n_best)
+        self._words = None
+        if options.takes_words:
+            self._words = WordInputs(pipeline, search.takes_terms)
         self._agreement = Agreement(pipeline, samples, limits, progress, left_out)
 
     def function(self) -> Callable[..., dict]:  # noqa: D102
         pipeline = copy_pipeline(self.pipeline, KERNELS)
         _, of_ids = pipeline.signatures(functools.partial(self._find, pipeline))
-        return of_ids.lenient
+        return of_ids.lenient if self._words is None else self._words.taken_by(of_ids.lenient)
 
     def _find(self, pipeline, source, **settings):
         """Returns the `Found` of the search, without the axis M unless it is a beam."""
         search, alignment = self._search, self._options.alignment
-        options = pipeline.options(n_best=self._n_best, alignment=alignment)
+        asked = {} if self._words is None else {"constraints": self._words.constraints(settings)}
+        options = pipeline.options(n_best=self._n_best, alignment=alignment, **asked)
         if isinstance(search, Beam):
             unlimited = {"extra_length": None, "max_length_ratio": None}  # see `beam_inputs`
             search = dataclasses.replace(search, **unlimited, **settings)
@@ -82,12 +88,14 @@ class OnnxGeneration(GraphContents):
             settings = SETTINGS
         elif isinstance(self._search, Sample):
             settings = specs_of(self._search)
-        return {spec.name: spec for spec in (SOURCE, *settings)}
+        words = () if self._words is None else self._words.specs()
+        return {spec.name: spec for spec in (SOURCE, *words, *settings)}
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         return {
             **about_generation(self.pipeline),
             **default_languages(self.pipeline, self._options),
+            **({} if self._words is None else {WORDS: self._words.metadata()}),
             SEARCH: as_dict(self._search, EXPORTED),
             "n_best": self._n_best,
         }

@@ -10,22 +10,22 @@ from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, from_dict
 from keras_transformer.export.metadata import METADATA, reading
+from keras_transformer.export.numbered import NumberedGenerator
 from keras_transformer.export.onnx.format import FORMAT
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.packed import SEARCH
 from keras_transformer.export.onnx.sampling import values_of
 from keras_transformer.export.open_file import OpenFile, beam_inputs
-from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, padded
+from keras_transformer.export.runtime import Decoded, changed, padded
 from keras_transformer.export.searches import check_fixed, fixed_greedy
 from keras_transformer.export.source_ids import check_source_ids
-from keras_transformer.tasks.answering import Progress
+from keras_transformer.export.worded import OpenWordIds
 from keras_transformer.tasks.results import COMPLETE
-from keras_transformer.tasks.strings import map_numbered
 
 ALIGNMENT = "alignment"  # an output
 
 
-class OnnxTranslator(OpenFile, OpenGenerator):
+class OnnxTranslator(OpenWordIds, OpenFile, NumberedGenerator):
     """A loaded .onnx file of a model that generates text.
 
     Needs nothing but the file: the vocabulary is inside. Any number of threads may share it.
@@ -96,6 +96,7 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         return ALIGNMENT in self._model.outputs
 
     def _check_alignment(self):
+        self.check_no_words("align")
         if not self.aligns or self.has_languages:
             raise ValueError(
                 "Alignments need a file for one pair of languages that was exported with "
@@ -107,44 +108,16 @@ class OnnxTranslator(OpenFile, OpenGenerator):
         """Number of hypotheses that the search returns."""
         return self._n_best
 
-    def answer(  # noqa: D102
-        self,
-        inputs: Any,
-        search: Any = None,
-        batch_size: int = 64,
-        progress: Progress = None,
-        numbers: Sequence[int] | None = None,
-    ) -> Any:
-        rows = self.n_best(inputs, 1, search, batch_size, numbers, progress)
-        return rows[0] if self.is_one(inputs) else [best for best, *_ in rows]
-
-    def n_best(  # noqa: D102
-        self,
-        inputs: Any,
-        n: int,
-        search: Any = None,
-        batch_size: int = 64,
-        numbers: Sequence[int] | None = None,
-        progress: Progress = None,
-    ) -> list:
-        other = self if search is None else self.with_search(search)
-        one = self.is_one(inputs)
-        sentences = self.check_inputs([inputs] if one else inputs)
-
-        def generate(texts, numbers):
-            return other.n_best_batch(texts, n, numbers)
-
-        rows = map_numbered(generate, sentences, numbers, batch_size, progress)
-        return rows[0] if one else rows
-
-    def n_best_batch(
-        self, inputs: Sequence[str], n: int, numbers: Sequence[int] | None = None
-    ) -> list[list]:
-        """Returns up to `n` different `result`s for each string of a list, the best first."""
-        return super().n_best_batch(inputs, n, numbers=numbers)
+    def _generate(self, sentences, n=1, numbers=None):
+        words = self.word_inputs(sentences, numbers)
+        return super()._generate(sentences, n, numbers=numbers, words=words)
 
     def find(
-        self, sources: list[list[int]], n: int = 1, numbers: Sequence[int] | None = None
+        self,
+        sources: list[list[int]],
+        n: int = 1,
+        numbers: Sequence[int] | None = None,
+        words: dict[str, np.ndarray] | None = None,
     ) -> Decoded:
         """Runs the search on token ids.
 
@@ -152,6 +125,7 @@ class OnnxTranslator(OpenFile, OpenGenerator):
             sources: List of lists of token ids, each ending in `eos_id`.
             n: Has no effect: the file returns all M hypotheses.
             numbers: For a `Sample`, one integer of 32 bits for each source. `None`: its index.
+            words: Arrays of the words of each source; see `WordInputs`. `None`: no words.
 
         Returns:
             A `Decoded` with tokens that end in `eos_id`, unless they reached the maximum length,
@@ -172,6 +146,7 @@ class OnnxTranslator(OpenFile, OpenGenerator):
             inputs |= beam_inputs(self.search, sources, self.has_source, self.max_length)
         elif isinstance(self.search, Sample):
             inputs |= values_of(self.search, range(len(sources)) if numbers is None else numbers)
+        inputs |= self.without_words(len(sources)) if words is None else words
         outputs = self._model.run(**inputs)
         tokens = outputs["tokens"].reshape(*shape, -1)
         scores, complete = (outputs[name].reshape(shape) for name in ("score", COMPLETE))

@@ -30,6 +30,9 @@ class SavedModelOptions(CheckedSettings):
         alignment: Layer and head of the decoder whose attention the signature `alignment` returns,
             a pair of integers; a head of `None` is the mean of the layer's heads. `None`: there is
             no such signature.
+        takes_words: Whether there is a signature `words`, which takes a prefix, banned phrases and,
+            if `search` is a `Beam`, terms of each sentence: see `SentencesAndWords`. Only for
+            models with a source.
         check_seconds: Time in seconds after which the check calls no further signature. A call that
             has begun is not interrupted, and one signature is always called as TensorFlow Serving
             loads it. The time also limits how many samples are compared.
@@ -49,6 +52,7 @@ class SavedModelOptions(CheckedSettings):
         "heads of the decoder's last layer.",
         "Graph",
     )
+    takes_words: bool = options.takes_words("Add the signature words, which takes")
     jit: bool = setting(
         False,
         "Let XLA compile the searches when the server loads the model. On a CPU, TensorFlow "
@@ -92,6 +96,8 @@ search           as n_best; beam size (1 to N), length penalty and
                  maximum output length are inputs of each sentence
 alignment        as serving_default, with tokens and attention weights
                  (with --alignment)
+words            as serving_default; a prefix, banned phrases and terms are
+                 inputs of each sentence (with --takes-words)
 languages        as serving_default; source and target language are inputs
                  of each sentence (of multilingual models)
 

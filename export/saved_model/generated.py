@@ -17,6 +17,8 @@ from keras_transformer.export.saved_model.warmup import Request, make_requests
 from keras_transformer.export.searches import search_of, traced
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
+from keras_transformer.export.worded import WORDS
+from keras_transformer.export.words import BANNED, PREFIX, TERMS
 from keras_transformer.tasks.single_pass.text import LONGEST_TEXT
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -47,16 +49,17 @@ class SavedModelGeneration:
         self._pipeline, self._samples, self._progress = pipeline, samples, progress
         self._jit, self._left_out = options.jit, left_out
         self._check_seconds = options.check_seconds or CHECK_SECONDS
-        n_best, alignment, batch_sizes = options.n_best, options.alignment, options.batch_sizes
+        n_best, batch_sizes = options.n_best, options.batch_sizes
+        more = {"alignment": options.alignment, "takes_words": options.takes_words}
         self._search = search = search_of(pipeline, options)
-        self.endpoints = make_endpoints(pipeline, search, n_best, alignment=alignment)
+        self.endpoints = make_endpoints(pipeline, search, n_best, **more)
         self._buckets = _buckets(
             pipeline.max_length, options.lengths, batch_sizes if options.jit else (1,)
         )
         kernels, matrix = output_kernels(pipeline.model, options.jit)
         fast = copy_pipeline(pipeline, kernels)
         graph_of = _compiled(pipeline, self._buckets) if options.jit else traced
-        exported = make_endpoints(fast, search, n_best, graph_of, alignment)
+        exported = make_endpoints(fast, search, n_best, graph_of, **more)
         self.weights = fast.weights + matrix
         self.functions = {endpoint.name: endpoint.function for endpoint in exported}
         self.names, self._exported = list(self.functions), exported
@@ -127,6 +130,7 @@ def page_of(model, endpoints, sample, buckets=None) -> guide.Page:
     }
     alignment = _alignment(kinds, values)
     examples = {"source": ids, "sentences": [sample], "length_penalty": [1.0]}
+    examples |= {PREFIX: [""], BANNED: [[""]], TERMS: [[""]]}
     examples |= {name: [values[name]] for name in ("beam_size", "max_length")}
     languages = pipeline.source_tokenizer.languages
     if languages is not None:
@@ -137,7 +141,7 @@ def page_of(model, endpoints, sample, buckets=None) -> guide.Page:
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
         notes=templates.NOTES.substitute(
-            values, alignment=alignment[0], languages=_languages(languages)
+            values, alignment=alignment[0], words=_words(kinds), languages=_languages(languages)
         ),
         requests={
             name: guide.json_of({spec.name: examples[spec.name] for spec in kind.inputs})
@@ -165,6 +169,14 @@ def _alignment(endpoints, values):
     return templates.ALIGNMENT.substitute(values), templates.ALIGNMENT_GRPC.substitute(values)
 
 
+def _words(endpoints):
+    """Returns the part of the page about words, empty if no endpoint takes any."""
+    if WORDS not in endpoints:
+        return ""
+    terms = templates.TERMS if endpoints[WORDS].search.search.takes_terms else ""
+    return templates.WORDS.substitute(terms=terms)
+
+
 def _languages(languages):
     """Returns the part of the page about languages, empty for a model without them."""
     if languages is None:
@@ -182,7 +194,7 @@ def _languages(languages):
 def _axes(endpoint, name, spec):
     """Returns the letters of the axes of a signature's tensor."""
     if name in {input.name for input in endpoint.inputs}:
-        return "B" if spec.shape.rank == 1 else "B, S"
+        return ", ".join(["B", *endpoint.input_axes.get(name, "S" * (spec.shape.rank - 1))])
     last = endpoint.last_axes.get(name, "")
     n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
     return ", ".join(["B", *n_best, *last])

@@ -17,7 +17,9 @@ from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import OpenGenerator, changed, reason, refusals
 from keras_transformer.export.saved_model.format import FORMAT
 from keras_transformer.export.saved_model.metadata import PATH, read_beam, read_codec, read_task
+from keras_transformer.export.saved_model.worded import OpenWordStrings
 from keras_transformer.export.searches import check_fixed
+from keras_transformer.export.worded import WORDS
 from keras_transformer.options import LANGUAGES, OptionError
 from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
@@ -36,7 +38,7 @@ NO_ALIGNMENT = (
 )
 
 
-class SavedModelTranslator(OpenGenerator):
+class SavedModelTranslator(OpenWordStrings, OpenGenerator):
     """A loaded SavedModel of a model that generates text.
 
     Its tokenizer is part of the graph. Any number of threads may share it.
@@ -88,6 +90,11 @@ class SavedModelTranslator(OpenGenerator):
             raise ValueError(
                 f"{self.path} does not read the language of a source: `source_language` must be "
                 f"None. Received: {self._languages[0]!r}."
+            )
+        if self.has_words and (self.search is not None or any(self._languages)):
+            raise ValueError(
+                f"{self.path} has its own search and languages for outputs with words: leave out "
+                "the search and the languages."
             )
         if any(self._languages) and self.search is not None:
             raise ValueError(
@@ -145,6 +152,7 @@ class SavedModelTranslator(OpenGenerator):
         return dataclasses.replace(beam or Beam(), **settings)
 
     def n_best_batch(self, inputs: list[str], n: int) -> list[list]:  # noqa: D102
+        self.check_no_words("n_best")
         if any(self._languages):
             raise ValueError(f"{self.path} has fixed languages for several outputs.")
         return super().n_best_batch(inputs, n)
@@ -191,6 +199,7 @@ class SavedModelTranslator(OpenGenerator):
         return "languages" in self._model.signatures
 
     def _check_alignment(self):
+        self.check_no_words("align")
         if not self.aligns:
             raise ValueError(NO_ALIGNMENT.format(self.path))
 
@@ -203,7 +212,7 @@ class SavedModelTranslator(OpenGenerator):
         results = to_best({**each, "truncated": outputs["truncated"]}, self.result)
         return [_alignment(*row) for row in zip(*columns, results, strict=True)]
 
-    def _generate(self, sentences, n=None):
+    def _generate(self, sentences, n=None, numbers=None):
         """Returns the outputs of the signature `n_best`; without `n` those of the default one.
 
         A chosen search or language has a signature of its own.
@@ -219,6 +228,8 @@ class SavedModelTranslator(OpenGenerator):
             name = "languages"
             inputs = {name: self._named.get(name, "") for name in self._read}
         inputs = {key: tf.fill(size, value) for key, value in inputs.items()}
+        if self.has_words:
+            name, inputs = WORDS, self.word_inputs(sentences, numbers)
         batch = tf.constant(sentences, tf.string, size)
         with refusals(self.path):  # a setting that the export does not allow, an unknown language
             outputs = self._model.signatures[name](sentences=batch, **inputs)

@@ -4,12 +4,18 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.decoding.search import check_search
 from keras_transformer.export.saved_model import endpoints
+from keras_transformer.export.saved_model.words import (
+    SentencesAndTerms,
+    SentencesAndWords,
+    WordedSearch,
+)
 from keras_transformer.export.searches import ModelSearch, RequestedSearch, traced
+from keras_transformer.export.worded import WORDS
 from keras_transformer.tasks.signatures import DEFAULT
 
 
 def make_endpoints(
-    pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None
+    pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None, takes_words=False
 ) -> list[endpoints.Endpoint]:
     """Returns the signatures of an export, in order. A new signature is a new row of the table.
 
@@ -23,6 +29,7 @@ def make_endpoints(
         alignment: Layer and head of the decoder, a pair of integers; a head of `None` is the mean
             of the layer's heads. Adds a signature that also returns this attention. `None`: there
             is no such signature.
+        takes_words: Whether there is a signature with words in the request.
 
     Returns:
         List of `Endpoint`s.
@@ -56,5 +63,13 @@ def make_endpoints(
     if alignment is not None:
         aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
         table.append((endpoints.Alignments, "alignment", aligned, False))
-    graphs = {search: graph_of(search) for search in dict.fromkeys(row[2] for row in table)}
+    if takes_words:
+        worded = WordedSearch(pipeline, search)
+        kind = SentencesAndTerms if search.takes_terms else SentencesAndWords
+        table.append((kind, WORDS, worded, False))
+    # XLA would compile a search with words again for every number of them.
+    graphs = {
+        search: traced(search) if isinstance(search, WordedSearch) else graph_of(search)
+        for search in dict.fromkeys(row[2] for row in table)
+    }
     return [kind(name, search, graphs[search], beam, many) for kind, name, search, many in table]

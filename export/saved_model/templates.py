@@ -85,7 +85,7 @@ NOTES = string.Template("""\
 - Strings are UTF-8. A sentence of more than $max_length tokens is truncated, and `truncated` is
   true. A string that is not valid UTF-8 has empty outputs with a score of -1e9.
   $empty Token ids that are invalid are an error.
-$languages$alignment
+$languages$words$alignment
 Searches of the signatures:
 
 $searches
@@ -159,6 +159,16 @@ LANGUAGES = string.Template("""\
   sentences use.$own A source of token ids begins with $front. The languages are: $codes.
 """)
 OWN = " A sentence may begin with its own code, such as {}, which takes precedence."
+
+# Part of the page for an export with the signature `words`.
+WORDS = string.Template("""\
+- `words` takes for each sentence `prefix`, the beginning of the output, and `banned`, N phrases
+  that the output does not contain$terms.
+  The empty string stands for none. Phrases are banned as they are written and with a capital
+  first letter, as sequences of tokens, so that longer words that begin with them are also banned.
+""")
+TERMS = """; and `terms`, C terms that the output contains, also with a
+  capital first letter. Spellings of a term, of which one is enough, are separated by tabs"""
 
 # Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\

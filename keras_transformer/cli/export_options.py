@@ -104,6 +104,8 @@ def check_together(format, options, search) -> None:
             refuse([name], f"has no effect with --{setting.excludes.replace('_', '-')}.")
         if setting.needs == BEAM and not isinstance(search, BeamSettings):
             refuse([name], "needs --beam.")
+    if options.get("takes_words"):
+        refuse(["banned", "prefix"], "has no effect with --takes-words.")
     quantize, sentences = options.get("quantize"), options["sentences"]
     if options.get("calibration") and quantize != format.calibrated:
         raise click.UsageError(f"--calibration needs --quantize {format.calibrated}.")

@@ -16,7 +16,8 @@ ATTEMPTS = (
     "words",
     "voice_activity",
 )  # how a recognizer reads recordings
-WORDING = ("glossary", "banned", "prefix", "prefixes", "token_scores")
+WORDS = ("glossary", "banned", "prefix", "prefixes")
+WORDING = (*WORDS, "token_scores")
 # Settings of answers, see `Answering.with_settings`.
 ANSWERS = (
     "no_answer", "dimensions", "max_active", "prompt", "timestamps", "spans", "hops", "threshold",
@@ -50,6 +51,10 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
     task = getattr(kind, "task", None)
     if kind is not None and (command == "ctranslate2" or not _fits(name, kind)):
         reason = f"has no effect on {path}, a model for {task}."
+    elif name in WORDS and "takes_words" in _written_by(command):
+        reason = (
+            f"needs an export that takes words: {path}. Export the run again with --takes-words."
+        )
     elif name in _written_by(command):
         settings = "its own search" if written is None else str(written)
         settings = "its own maximum length" if name == "max_length" else settings

@@ -77,7 +77,7 @@ class Wording:
 
     def terms_of(self, source: str) -> list[tuple[str, ...]]:
         """Returns the target terms, in their spellings, that the output of a source must have."""
-        return [self.targets(term) for term in self._find(source)]
+        return [*dict.fromkeys(self.targets(term) for term in self._find(source))]
 
     def missing(self, source: str, output: str) -> list[str]:
         """Returns the target terms that an output lacks, the first spelling of each."""
@@ -182,9 +182,9 @@ class WordingTokens:
         written = [spelling for phrase in self.wording.banned for spelling in spellings(phrase)]
         rows = [self._ids[spelling] for spelling in written]
         rows = [row for row in rows if self._tokenizer.unk_id not in row]  # no output contains it
-        texts = ["".join(self._pieces[number] for number in row) for row in rows]
+        texts = ["".join(self.pieces[number] for number in row) for row in rows]
         with tf.init_scope():
-            ways = self._segmentations(tf.constant(texts, tf.string, [len(texts)])).numpy()
+            ways = self.segmentations(tf.constant(texts, tf.string, [len(texts)])).numpy()
         for row in ways.reshape(-1, ways.shape[2]).tolist():
             rows.append(tuple(number for number in row if number != self._tokenizer.pad_id))
         return self._padded(dict.fromkeys(row for row in rows if row))
@@ -195,11 +195,12 @@ class WordingTokens:
         begins = self._tokenizer.begins_words()
         if begins is None:
             return None
-        inside = [bool(INSIDE.match(piece)) for piece in self._pieces]
+        inside = [bool(INSIDE.match(piece)) for piece in self.pieces]
         return np.array(begins) | ~np.array(inside)
 
     @functools.cached_property
-    def _pieces(self):
+    def pieces(self) -> list[str]:
+        """Name of each token."""
         return self._tokenizer.pieces(range(self._tokenizer.vocab_size))
 
     def _terms(self, rows):
@@ -238,8 +239,9 @@ class WordingTokens:
             return [tuple(row) for row in self._tokenizer.tokenize(tf.constant(texts)).to_list()]
 
     @functools.cached_property
-    def _segmentations(self):
-        return Segmentations(self._pieces, self._tokenizer.pad_id, MAX_SPLITS)
+    def segmentations(self) -> Segmentations:
+        """The ways to write a phrase in tokens."""
+        return Segmentations(self.pieces, self._tokenizer.pad_id, MAX_SPLITS)
 
 
 def _check_strings(name, strings, may_be_empty=False):

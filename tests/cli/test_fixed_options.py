@@ -20,8 +20,12 @@ from keras_transformer.pipelines import (
 from keras_transformer.tasks.speech_recognition.silence import Silence
 
 BEAM = Beam(4, length_penalty=0.6)
-WORDS = (("--glossary", __file__), ("--token-scores",))
-BUILT_IN = (("--banned", __file__), ("--prefix", "a"))  # options of `export` as well
+WORDS = (
+    ("--glossary", __file__),
+    ("--prefixes", __file__),
+    ("--banned", __file__),
+    ("--prefix", "a"),
+)
 
 
 def refusal(*words, **of_export):
@@ -65,17 +69,14 @@ def refusal(*words, **of_export):
         *(
             (
                 words, Translator, None,
-                f"{words[0]} has no effect on x: an export has its run's settings. Open the run.",
+                f"{words[0]} needs an export that takes words: x. Export the run again with "
+                "--takes-words.",
             )
             for words in WORDS
         ),
-        *(
-            (
-                words, Translator, None,
-                f"{words[0]} has no effect on x: the export was written with its own search. "
-                f"Export the run again with {words[0]}.",
-            )
-            for words in BUILT_IN
+        (
+            ("--token-scores",), Translator, None,
+            "--token-scores has no effect on x: an export has its run's settings. Open the run.",
         ),
         (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
         (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),

@@ -1,0 +1,175 @@
+"""Words of each sentence as strings: their tokens in the graph, a search and a signature."""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from keras_transformer.export.saved_model.endpoints import Sentences
+from keras_transformer.export.searches import ModelSearch
+from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
+from keras_transformer.tasks.generator import SOURCE
+from keras_transformer.tasks.token_rows import assertions
+from keras_transformer.tasks.wording import Wording, WordingTokens
+from keras_transformer.tensors import Tensor
+
+STRINGS = {
+    PREFIX: tf.TensorSpec([None], tf.string, name=PREFIX),
+    BANNED: tf.TensorSpec([None, None], tf.string, name=BANNED),
+    TERMS: tf.TensorSpec([None, None], tf.string, name=TERMS),
+}
+SEPARATOR = "\t"  # of the spellings of a term
+
+
+@dataclasses.dataclass(frozen=True)
+class WordedSearch(ModelSearch):
+    """A search with words, called with token ids `[B, S]` and the inputs of `WordInputs`."""
+
+    @property
+    def words(self) -> WordInputs:
+        """The `WordInputs`."""
+        return WordInputs(self.pipeline, self.search.takes_terms)
+
+    @property
+    def inputs(self) -> Any:  # noqa: D102
+        return SOURCE, *self.words.specs()
+
+    def __call__(self, source, *words) -> dict[str, Any]:
+        given = dict(zip(self.words.names, words, strict=True))
+        return self._run(self.search, source, constraints=self.words.constraints(given))
+
+    @property
+    def summary(self) -> str:  # noqa: D102
+        return f"with the words in the request, {super().summary}"
+
+
+class SentencesAndWords(Sentences):
+    """Signature from strings to texts, with words that each output must or must not contain.
+
+    The inputs are `sentences`, string `[B]`, and for each of them
+
+    - `prefix`, string `[B]`: the beginning of the output;
+    - `banned`, string `[B, N]`: phrases that the output does not contain.
+
+    The empty string stands for no prefix, phrase or term. Repetitions are allowed: TensorFlow
+    Serving pads rows with the first string of a request. The outputs are those of `Sentences`. The
+    tokens of the words are those of a `Wording` in a run.
+    """
+
+    input_axes = {BANNED: "N", TERMS: "C"}
+
+    inputs = (*Sentences.inputs, STRINGS[PREFIX], STRINGS[BANNED])
+
+    def answer(self, sentences, prefix, banned) -> dict[str, Tensor]:  # noqa: D102
+        return self._with_words(sentences, {PREFIX: prefix, BANNED: banned})
+
+    def _with_words(self, sentences, words):
+        """Returns the outputs for words by the names of their inputs."""
+        checks = {
+            f"`{name}` must have one row for each of `sentences`.": tf.equal(
+                tf.shape(strings)[0], tf.size(sentences)
+            )
+            for name, strings in words.items()
+        }
+        with tf.control_dependencies(assertions(checks)):
+            ids = WordTokens(self.pipeline)(words)
+        return self._written(self._translate(sentences, *ids))
+
+    def example(self, sentences) -> dict[str, Tensor]:
+        """Returns the inputs of a request in which every other sentence has a prefix."""
+        count = len(sentences)
+        prefix = [(sentence.split() or [""])[0][: len(sentence) % 2 * 9] for sentence in sentences]
+        none = tf.constant("", tf.string, [count, 1])
+        words = {PREFIX: tf.constant(prefix, tf.string, [count]), BANNED: none, TERMS: none}
+        words = {spec.name: words[spec.name] for spec in self.inputs[1:]}
+        return {**super().example(sentences), **words}
+
+
+class SentencesAndTerms(SentencesAndWords):
+    """Signature from strings to texts, with words and terms of the output of each sentence.
+
+    It also has the input `terms`, string `[B, C]`: terms that the output contains. Several
+    spellings of a term, of which one is enough, are separated by tabs. A term with characters that
+    are not in the vocabulary is an error. See `SentencesAndWords`.
+    """
+
+    inputs = (*SentencesAndWords.inputs, STRINGS[TERMS])
+
+    def answer(self, sentences, prefix, banned, terms) -> dict[str, Tensor]:  # noqa: D102
+        return self._with_words(sentences, {PREFIX: prefix, BANNED: banned, TERMS: terms})
+
+
+class WordTokens:
+    """Token ids of the words of sentences, in the graph.
+
+    Args:
+        pipeline: A `ConditionalGenerator`.
+    """
+
+    def __init__(self, pipeline):
+        begin = pipeline.model.config.head.rules.beginning_length
+        self._tokens = WordingTokens(Wording(), pipeline.target_tokenizer, begin)
+        self._tokenizer, self._begin = pipeline.target_tokenizer, begin
+
+    def __call__(self, words: dict[str, Tensor]) -> list[Tensor]:
+        """Returns the ids of `WordInputs` for strings by the names of the inputs of the signature.
+
+        Call arguments:
+            words: See `SentencesAndWords`.
+        """
+        kinds = {PREFIX: self._prefix, BANNED: self._banned, TERMS: self._terms}
+        return [kinds[name](strings) for name, strings in words.items()]
+
+    def _prefix(self, texts):
+        ids = self._padded(self._tokenizer.tokenize(texts))  # [B, P]
+        return tf.pad(ids, [[0, 0], [self._begin, 0]], constant_values=self._tokenizer.pad_id)
+
+    def _banned(self, phrases):
+        batch = tf.shape(phrases)[0]
+        ids = self._tokenizer.tokenize(tf.reshape(_spellings(phrases), [-1]))  # [R, (Q)]
+        unknown = tf.reduce_any(tf.equal(ids, self._tokenizer.unk_id), axis=1)  # [R]
+        ids = tf.ragged.boolean_mask(ids, ids.with_values(tf.repeat(~unknown, ids.row_lengths())))
+        pieces = tf.gather(tf.constant(self._tokens.pieces), ids)
+        ways = self._tokens.segmentations(tf.strings.reduce_join(pieces, axis=-1))  # [R, W, T]
+        own = tf.expand_dims(ids.to_tensor(self._tokenizer.pad_id), 1)  # [R, 1, Q]
+        longest = tf.maximum(tf.shape(ways)[2], tf.shape(own)[2])
+        rows = tf.concat([self._widened(own, longest), self._widened(ways, longest)], 1)
+        count = tf.shape(phrases)[1] * 2 * tf.shape(rows)[1]
+        rows = tf.reshape(rows, tf.stack([batch, count, longest]))
+        real = tf.reduce_any(tf.not_equal(rows, self._tokenizer.pad_id), axis=2)  # [B, count]
+        return self._padded(tf.ragged.boolean_mask(rows, real))
+
+    def _terms(self, terms):
+        earlier = tf.linalg.band_part(tf.ones([tf.shape(terms)[1]] * 2), -1, 0) > 0  # [C, C]
+        earlier &= ~tf.eye(tf.shape(terms)[1], dtype=tf.bool)
+        same = tf.equal(tf.expand_dims(terms, 2), tf.expand_dims(terms, 1)) & earlier  # [B, C, C]
+        terms = tf.where(tf.reduce_any(same, axis=2), "", terms)
+        split = tf.strings.split(tf.reshape(terms, [-1]), SEPARATOR)  # [B * C, (A)]
+        split = split.to_tensor("")
+        written = tf.reshape(_spellings(split), tf.stack([tf.shape(split)[0], -1]))  # [B * C, 2A]
+        ids = self._padded(self._tokenizer.tokenize(tf.reshape(written, [-1])))  # [B * C * 2A, Q]
+        as_given = tf.equal(tf.range(tf.shape(ids)[0]) % 2, 0)  # the others begin a sentence
+        unknown = tf.reduce_any(tf.equal(ids, self._tokenizer.unk_id), axis=1)
+        known = tf.reduce_all(~(unknown & as_given))
+        rule = "`terms` must have no characters that the vocabulary lacks."
+        with tf.control_dependencies(assertions({rule: known})):
+            shape = [*tf.unstack(tf.shape(terms)), tf.shape(written)[1], tf.shape(ids)[1]]
+            return tf.reshape(ids, tf.stack(shape))
+
+    def _padded(self, ragged):
+        return ragged.to_tensor(self._tokenizer.pad_id)
+
+    def _widened(self, ids, length):
+        missing = length - tf.shape(ids)[2]
+        pads = [[0, 0], [0, 0], [0, missing]]
+        return tf.pad(ids, pads, constant_values=self._tokenizer.pad_id)
+
+
+def _spellings(terms):
+    """Returns `[..., 2]`: each term, and how it begins a sentence, `""` if that is the same.
+
+    It is the function `spellings` in the graph.
+    """
+    first = tf.strings.upper(tf.strings.substr(terms, 0, 1, unit="UTF8_CHAR"), encoding="utf-8")
+    capital = first + tf.strings.regex_replace(terms, r"(?s)\A.", "")
+    return tf.stack([terms, tf.where(tf.equal(capital, terms), "", capital)], axis=-1)

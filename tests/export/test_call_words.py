@@ -1,0 +1,144 @@
+"""Exports that take words with each call search like the run with these words."""
+
+import numpy as np
+import pytest
+from marks import slow
+from tiny_translators import SOURCES, translator
+
+import keras_transformer
+from keras_transformer import Beam, Greedy
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
+from keras_transformer.export.runtime import changed
+from keras_transformer.export.words import WordInputs
+from keras_transformer.options import OptionError
+
+BEAM = Beam(5, length_penalty=1.0, min_length=4)
+GLOSSARY = {"3": "Tagen", "weeks": ("12 weeks", "4 Tagen")}
+TEXTS = [*SOURCES, "", "in 3 weeks", "in 4 Tagen"]
+PREFIXES = ["in 4", "", "Tagen", "days", "weeks 12 in 3", ""]
+WORDS = [{}, {"banned": ["y"], "prefix": PREFIXES}]
+WITH_TERMS = [{}, {"glossary": GLOSSARY}, {"glossary": GLOSSARY, **WORDS[1]}]
+
+
+def written(folder, name, search):
+    format, path = (
+        FORMATS[name],
+        folder / {"onnx": "model.onnx", "litert": "model.tflite"}.get(name, name),
+    )
+    format.export(translator(), path, SOURCES, format.options(search=search, takes_words=True))
+    opened = keras_transformer.open(path)
+    return opened if name == "saved-model" else opened.with_search(search)
+
+
+@pytest.fixture(scope="module")
+def beam_file(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("beam"), "onnx", BEAM)
+
+
+@pytest.fixture(scope="module")
+def greedy_file(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("greedy"), "onnx", Greedy())
+
+
+def require_same(loaded, search, words):
+    ours = loaded.with_settings(**words).answer(TEXTS, batch_size=4)
+    theirs = translator().with_settings(**words).answer(TEXTS, search=search)
+    assert [one.text for one in ours] == [one.text for one in theirs]
+    np.testing.assert_allclose([a.score for a in ours], [b.score for b in theirs], atol=1e-4)
+    assert [one.complete for one in ours] == [one.complete for one in theirs]
+    return [one.text for one in ours]
+
+
+@pytest.mark.parametrize("name", ["onnx", *map(slow, ("litert", "saved-model"))])
+def test_a_beam_has_the_words_of_the_call(name, tmp_path, request):
+    loaded = (
+        request.getfixturevalue("beam_file") if name == "onnx" else written(tmp_path, name, BEAM)
+    )
+    outputs = [tuple(require_same(loaded, BEAM, words)) for words in WITH_TERMS]
+    assert len({*outputs}) == len(WITH_TERMS)
+    assert "Tagen" not in outputs[0][0] and "Tagen" in outputs[1][0]
+
+
+@pytest.mark.parametrize("name", ["onnx", *map(slow, ("litert", "saved-model"))])
+def test_greedy_search_has_the_words_of_the_call(name, tmp_path, request):
+    loaded = (
+        request.getfixturevalue("greedy_file")
+        if name == "onnx"
+        else written(tmp_path, name, Greedy())
+    )
+    outputs = [tuple(require_same(loaded, Greedy(), words)) for words in WORDS]
+    assert len({*outputs}) == len(WORDS)
+
+
+def ids(loaded, texts):
+    tokenizer = loaded.tokenizers.source
+    return [[*row, tokenizer.eos_id] for row in tokenizer.tokenize(texts)[:, :8].to_list()]
+
+
+def test_rows_do_not_influence_each_other(beam_file):
+    """Each row of a batch as on its own, with more padding and with words of another row."""
+    words = beam_file.with_settings(glossary=GLOSSARY, prefix=PREFIXES[:3])
+    rows, inputs = ids(beam_file, SOURCES), words.word_inputs(SOURCES)
+    before = beam_file.find(rows, words=inputs).tokens
+    inputs["banned"] = before[:, :, 3:5].copy()  # two tokens of its own output
+    inputs["banned"][2] = 0
+    together = beam_file.find(rows, words=inputs)
+    assert np.any(before != together.tokens, axis=(1, 2)).tolist() == [True, True, False]
+    assert len({row.tobytes() for row in together.tokens}) == 3
+    wide = {
+        name: np.pad(values, [(0, 0)] + [(0, 2)] * (values.ndim - 1))
+        for name, values in inputs.items()
+    }
+    np.testing.assert_array_equal(beam_file.find(rows, words=wide).tokens, together.tokens)
+    for number, row in enumerate(rows):
+        alone = {name: values[[number]] for name, values in inputs.items()}
+        np.testing.assert_array_equal(
+            beam_file.find([row], words=alone).tokens[0], together.tokens[number]
+        )
+
+
+def test_empty_inputs_are_no_words(beam_file):
+    """Sizes of 0 in every axis but the batch."""
+    rows = ids(beam_file, SOURCES)
+    for sizes in ({"banned": (0, 0), "terms": (0, 0, 0)}, {"banned": (0, 3), "terms": (0, 1, 4)}):
+        sizes["prefix"] = (0,)
+        empty = {name: np.zeros([3, *shape], np.int32) for name, shape in sizes.items()}
+        found = beam_file.find(rows, words=empty)
+        np.testing.assert_array_equal(found.tokens, beam_file.find(rows).tokens)
+
+
+@pytest.mark.parametrize("name", ["prefix", "banned", "terms"])
+@pytest.mark.parametrize("bad", [-1, 25, 2**31 - 1])
+def test_an_unknown_id_makes_its_row_invalid(beam_file, name, bad):
+    rows, inputs = ids(beam_file, SOURCES), beam_file.word_inputs(SOURCES)
+    right = beam_file.find(rows, words=inputs)
+    inputs[name] = inputs[name].copy()
+    inputs[name][1].flat[-1] = bad
+    found = beam_file.find(rows, words=inputs)
+    assert found.scores[1, 0] == np.float32(-1e9) and not found.tokens[1].any()
+    for number in (0, 2):
+        np.testing.assert_array_equal(found.tokens[number], right.tokens[number])
+
+
+def test_a_glossary_needs_a_beam(greedy_file):
+    with pytest.raises(
+        OptionError, match=r"`glossary` needs a beam, and .*onnx is searched with gr"
+    ):
+        greedy_file.with_settings(glossary=GLOSSARY)
+
+
+def test_an_export_without_words_says_how_to_get_them(greedy_file):
+    metadata = {name: value for name, value in greedy_file.metadata.items() if name != "words"}
+    without = changed(greedy_file, metadata=metadata)
+    with pytest.raises(
+        OptionError, match=r"`banned` needs an export that takes words: .*--takes-w"
+    ):
+        without.with_settings(banned=["in"])
+    assert "glossary" in greedy_file.accepts and "glossary" not in without.accepts
+
+
+def test_an_export_has_its_own_words_or_takes_them():
+    for setting in ({"banned": ["in"]}, {"prefix": "in"}):
+        with pytest.raises(ExportError, match="`takes_words` has no effect with `(banned|prefix)`"):
+            WordInputs(translator().with_settings(**setting), True)
