@@ -61,7 +61,7 @@ def main(run, source, reference, sentences, exports, sizes):
     plain = Translator.from_run(run)
     with_terms = plain.with_settings(glossary=glossary)
     if exports:
-        print(_exports_table(exports, with_terms, sources, terms))
+        _print_exports(exports, with_terms, sources, terms)
         return
     print("|", " | ".join(TITLES), "|")
     print("|---:" * len(TITLES), "|", sep="")
@@ -74,9 +74,9 @@ def main(run, source, reference, sentences, exports, sizes):
         print("|", size, "|", " | ".join(cells), "|", flush=True)
 
 
-def _exports_table(exports, with_terms, sources, terms):
-    """Returns a table in Markdown: exports whose calls take the words of a `Translator`."""
-    lines = [f"| {' | '.join(OF_EXPORTS)} |", f"|---|{'---:|' * (len(OF_EXPORTS) - 1)}"]
+def _print_exports(exports, with_terms, sources, terms):
+    """Prints a table in Markdown: exports whose calls take the words of a `Translator`."""
+    print(f"| {' | '.join(OF_EXPORTS)} |\n|---|{'---:|' * (len(OF_EXPORTS) - 1)}", flush=True)
     for path in exports:
         opened = keras_transformer.open(path)
         search = getattr(opened, "beam", None) or opened.search
@@ -91,8 +91,7 @@ def _exports_table(exports, with_terms, sources, terms):
         cells += [f"{100 * found:.1f} %", f"{same} of {len(sources)}"]
         _, plain = _timed(opened, sources)
         cells += [f"{1000 * seconds / len(sources):.0f}" for seconds in (slow, fast, plain)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def _timed(translator, sources, **options):

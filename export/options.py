@@ -113,6 +113,23 @@ def takes_words(what: str, excludes: str | None = None) -> Any:
     )
 
 
+def token_scores(what: str, excludes: str | None = None) -> Any:
+    """Returns the field with which an export returns the log-probability of each token.
+
+    Args:
+        what: What returns them, the beginning of the help text.
+        excludes: See `setting`.
+    """
+    return setting(
+        False,
+        f"{what} the log-probability of each token of an output, for translate --token-scores.",
+        kind=bool,
+        group=CONTENTS,
+        needs=SOURCE,
+        excludes=excludes,
+    )
+
+
 def search() -> Any:
     """Returns the field with the search, which options of its own describe on the command line."""
     return setting(None, "", kind=None, needs=GENERATION)

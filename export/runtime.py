@@ -14,7 +14,15 @@ import tensorflow as tf
 from keras_transformer.checks import is_integer
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import TextAnswering
-from keras_transformer.tasks.results import COMPLETE, Alignment, to_best, to_n_best
+from keras_transformer.tasks.results import (
+    COMPLETE,
+    TOKEN_SCORES,
+    TOKENS,
+    Alignment,
+    pairs_of,
+    to_best,
+    to_n_best,
+)
 from keras_transformer.tasks.strings import (
     STRINGS,
     check_sentences,
@@ -44,6 +52,7 @@ class Decoded(typing.NamedTuple):
     tokens: np.ndarray  # [B, M, max_length], int32
     scores: np.ndarray  # [B, M], float32
     complete: np.ndarray  # [B, M], boolean: whether an output ended before its maximum length
+    token_scores: np.ndarray | None = None  # [B, M, max_length], float32, if exported
     alignment: list | None = None  # arrays [max_length, S] of the best outputs, if exported
 
 
@@ -55,9 +64,10 @@ class OpenGenerator(TextAnswering):
         opened_with: See `Format`.
         any_beam: Whether it searches with beams of any size.
         any_greedy: Whether it takes any `Greedy`, instead of that of the export.
+        token_scores: Whether results have `token_scores`.
     """
 
-    any_beam = any_greedy = False
+    any_beam = any_greedy = token_scores = False
     more = "export again with a larger --n-best for more"
     opened_with: tuple[str, ...] = ()
     _graphs = None  # of `tokenizers`, traced on first use
@@ -72,7 +82,7 @@ class OpenGenerator(TextAnswering):
 
     def answer_batch(self, inputs: list[str]) -> list:
         """Returns a `result` for each of a list of strings, decoded as one batch."""
-        return to_best(self._generate(inputs), self.result)
+        return to_best(self._generate(inputs), self.result, self._pairs)
 
     def n_best_batch(self, inputs: list[str], n: int, **options: Any) -> list[list]:
         """Returns up to `n` different `result`s for each string of a list, the best first.
@@ -91,7 +101,12 @@ class OpenGenerator(TextAnswering):
                 "must be between 1 and the number of outputs that the export returns, "
                 f"{self.max_outputs}: {self.more}. Received: n={n}.",
             )
-        return to_n_best(self._generate(inputs, n, **options), n, self.result)
+        return to_n_best(self._generate(inputs, n, **options), n, self.result, self._pairs)
+
+    @property
+    def _pairs(self):
+        """The function `pairs` of `to_n_best`, or `None`."""
+        return pairs_of(self.tokenizers.target) if self.token_scores else None
 
     def with_languages(self: Kind, source: str | None = None, target: str | None = None) -> Kind:  # noqa: D102
         if not self.has_languages:
@@ -111,7 +126,11 @@ class OpenGenerator(TextAnswering):
         empty = read["empty"]
         written = graphs.write(found.tokens, found.scores, empty, read.pop("valid"))
         complete = tf.expand_dims(empty, 1) | found.complete
-        return {**written, **read, COMPLETE: complete, "found": found}
+        outputs = {**written, **read, COMPLETE: complete, "found": found}
+        if found.token_scores is None:
+            return outputs
+        scores = tf.constant(found.token_scores)
+        return {**outputs, TOKENS: tf.constant(found.tokens), TOKEN_SCORES: scores}
 
     def align(
         self,

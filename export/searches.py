@@ -85,7 +85,7 @@ class ModelSearch:
         pipeline: A `Generator`.
         search: A `Greedy` or `Beam`.
         n_best: Number M of hypotheses.
-        alignment: See `SearchOptions`.
+        alignment, token_scores: See `SearchOptions`.
 
     Attributes:
         inputs: The `tf.TensorSpec`s of the arguments.
@@ -95,6 +95,7 @@ class ModelSearch:
     search: Greedy | Beam
     n_best: int = 1
     alignment: tuple | None = None
+    token_scores: bool = False
 
     inputs = (SOURCE,)
 
@@ -102,6 +103,7 @@ class ModelSearch:
         return self._run(self.search, source, alignment=self.alignment)
 
     def _run(self, search, source, **asked):
+        asked["token_scores"] = self.token_scores
         options = self.pipeline.options(n_best=self.n_best, **asked)
         result = search(self.pipeline.searched, source, options)
         return {name: value for name, value in result._asdict().items() if value is not None}

@@ -1,4 +1,4 @@
-"""Words of a call for loaded exports that take them, as settings like those of a run."""
+"""Settings of the outputs of loaded exports, like those of a run: words, and scores of tokens."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from keras_transformer.export.runtime import changed
 from keras_transformer.export.words import AXES, BANNED, FIELDS, PREFIX, TERMS
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import TextAnswering
+from keras_transformer.tasks.results import TOKEN_SCORES
 from keras_transformer.tasks.wording import SETTINGS, Wording, WordingTokens
 
 Kind = TypeVar("Kind", bound="OpenWords")
@@ -26,18 +27,25 @@ AXES_OF = {  # as errors call them
 
 
 class OpenWords(TextAnswering):
-    """Part of loaded exports with the words of their outputs.
+    """Part of loaded exports with the words of their outputs, and the scores of tokens.
 
     Attributes:
         wording: The `Wording`.
+        token_scores: Whether results have `token_scores`.
     """
 
     path: Any
+    token_scores = False
     wording = Wording()
 
     @property
     def takes_words(self) -> bool:
         """`True` if each call takes words."""
+        raise NotImplementedError
+
+    @property
+    def scores_tokens(self) -> bool:
+        """`True` if the export returns the scores of tokens."""
         raise NotImplementedError
 
     @property
@@ -47,33 +55,42 @@ class OpenWords(TextAnswering):
 
     @property
     def settings(self) -> tuple[str, ...]:  # noqa: D102
-        return SETTINGS if self.takes_words else ()
+        words = SETTINGS if self.takes_words else ()
+        return (*words, TOKEN_SCORES) if self.scores_tokens else words
 
     @property
     def accepts(self) -> tuple[str, ...]:  # noqa: D102
-        words = (*self.settings, "prefixes") if self.settings else ()
-        return *super().accepts, *words
+        prefixes = ("prefixes",) if self.takes_words else ()
+        return *super().accepts, *self.settings, *prefixes
 
     def check_settings(self, settings: dict[str, Any]) -> None:  # noqa: D102
         for name in settings:
             if name in SETTINGS and name not in self.settings:
                 raise OptionError(name, f"needs an export that takes words: {self.path}. {NEEDED}")
+            if name == TOKEN_SCORES and name not in self.settings:
+                raise OptionError(
+                    name,
+                    f"needs an export that returns them: {self.path}. Export the run again with "
+                    "--token-scores.",
+                )
         super().check_settings(settings)
 
-    def with_settings(self: Kind, **settings: Any) -> Kind:
-        """Returns an export that differs in the words of its outputs.
+    def with_settings(self: Kind, *, token_scores: bool | None = None, **settings: Any) -> Kind:
+        """Returns an export that differs in the words of its outputs, or the scores of tokens.
 
         Args:
+            token_scores: Whether results have `token_scores`.
             **settings: `glossary`, `banned` and `prefix`; see `Wording`.
 
         Raises:
-            TypeError, ValueError: See `Wording`; or if the export takes no words, or a glossary
-                without a beam.
+            TypeError, ValueError: See `Wording`; or if the export takes no words, a glossary
+                without a beam, or returns no scores of tokens.
         """
-        self.check_settings(settings)
-        if not settings:
-            return self
-        other = self.with_wording(dataclasses.replace(self.wording, **settings))
+        scores = {} if token_scores is None else {TOKEN_SCORES: token_scores}
+        self.check_settings({**settings, **scores})
+        other = changed(self, **scores) if scores else self
+        if settings:
+            other = other.with_wording(dataclasses.replace(self.wording, **settings))
         other.check_words()
         return other
 
@@ -111,6 +128,10 @@ class OpenWordIds(OpenWords):
     @property
     def takes_words(self) -> bool:  # noqa: D102
         return WORDS in self.metadata
+
+    @property
+    def scores_tokens(self) -> bool:  # noqa: D102
+        return TOKEN_SCORES in self.metadata
 
     def with_wording(self: Ids, wording: Wording) -> Ids:  # noqa: D102
         begin = int(self.metadata[WORDS]["begin"])

@@ -51,6 +51,9 @@ class LiteRTOptions(options.FileOptions):
             `"litert"` with a TensorFlow that has no `tf.lite`.
         takes_words: Whether every signature also takes the words of each row: see `WordInputs`.
             Only for models with a source.
+        token_scores: Whether every signature also returns `token_scores`, float32, of the shape of
+            `tokens`: the log-probability of each token, 0 for padding. Only for models with a
+            source.
         tokenizer: Whether to include signatures that take and return strings. The vocabulary must
             be a unigram model: see `FastTokenizer`.
         unrolled: Whether the file has two functions without loops for each signature, `encode` and
@@ -62,8 +65,8 @@ class LiteRTOptions(options.FileOptions):
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
-            `alignment` with `beam_only`, `tokenizer` with `unrolled`, or `takes_words` with
-            `tokenizer`.
+            `alignment` with `beam_only`, `tokenizer` with `unrolled`, or `takes_words` or
+            `token_scores` with `tokenizer`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int8_static", "int4")
@@ -97,6 +100,9 @@ class LiteRTOptions(options.FileOptions):
         group=options.CONTENTS,
     )
     takes_words: bool = options.takes_words("Let every signature take", excludes="tokenizer")
+    token_scores: bool = options.token_scores(
+        "Let every signature also return", excludes="tokenizer"
+    )
     tokenizer: bool = options.tokenizer(
         "Add signatures that take and return strings, for runtimes that register TensorFlow Text's "
         "operators. The vocabulary must be a unigram model.",

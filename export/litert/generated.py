@@ -26,7 +26,7 @@ from keras_transformer.export.searches import search_of
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.export.worded import WORDS
 from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
-from keras_transformer.tasks.results import COMPLETE
+from keras_transformer.tasks.results import COMPLETE, TOKEN_SCORES
 from keras_transformer.tensors import Tensor
 
 # Sizes of the inputs for words. A banned phrase takes up to 34 rows, for all its ways.
@@ -154,10 +154,11 @@ class LiteRTGeneration(FixedContents):
             self._words = tuple(
                 WordInputs(pipeline, terms, WORD_SIZES) for terms in (beam is not None, False)
             )
-        self._searches: Any = UnrolledSearches(beam, greedy)
+        scores = {TOKEN_SCORES: options.token_scores}
+        self._searches: Any = UnrolledSearches(beam, greedy, **scores)
         if not options.unrolled:
             grows = self.quantize != "int8_static"
-            self._searches = LoopSearches(beam, greedy, grows=grows, words=self._words)
+            self._searches = LoopSearches(beam, greedy, grows, self._words, **scores)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
@@ -194,7 +195,8 @@ class LiteRTGeneration(FixedContents):
         default = self._beam if self._greedy is None else self.pipeline.search
         searches = searches_metadata(self._greedy, self._beam, default)
         words = {} if self._words is None else {WORDS: self._words[0].metadata()}
-        return {**about_generation(self.pipeline), **words, **searches}
+        scores = {TOKEN_SCORES: True} if self._options.token_scores else {}
+        return {**about_generation(self.pipeline), **words, **scores, **searches}
 
     def metadata(self, content) -> dict[str, Any]:  # noqa: D102
         languages = default_languages(self.pipeline, self._options)

@@ -32,7 +32,7 @@ from keras_transformer.export.runtime import (
 from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.export.worded import OpenWordIds
 from keras_transformer.export.words import TERMS
-from keras_transformer.tasks.results import COMPLETE, Translation, to_best
+from keras_transformer.tasks.results import COMPLETE, TOKEN_SCORES, Translation, to_best
 
 Kind = TypeVar("Kind", bound="LiteRTGenerator")
 
@@ -201,7 +201,7 @@ class LiteRTTranslator(OpenWordIds, NumberedGenerator, LiteRTGenerator):
             signature: The signature to run, one of `signatures`. `None`: for each sentence the
                 shortest that fits it.
         """
-        return to_best(self._generate(inputs, signature=signature), self.result)
+        return to_best(self._generate(inputs, signature=signature), self.result, self._pairs)
 
     def with_search(self, search: Any) -> "LiteRTTranslator":  # noqa: D102
         other = super().with_search(search)
@@ -255,6 +255,7 @@ class LiteRTTranslator(OpenWordIds, NumberedGenerator, LiteRTGenerator):
         shape, pad_id = (len(sources), signatures[0].n_best), self.tokenizers.target.pad_id
         tokens = np.full([*shape, self.max_length], pad_id, np.int32)
         scores, complete = np.zeros(shape, np.float32), np.zeros(shape, bool)
+        gains = np.zeros(tokens.shape, np.float32) if self.scores_tokens else None
         attention = [None] * len(sources) if self.aligns else None
         for signature, chosen in plan([len(source) for source in sources], signatures):
             # An incomplete batch is filled with copies of its first sentence.
@@ -265,12 +266,15 @@ class LiteRTTranslator(OpenWordIds, NumberedGenerator, LiteRTGenerator):
                 signature.batch_size, signature.n_best, signature.target_length
             )
             tokens[chosen, :, : signature.target_length] = hypotheses[: len(chosen)]
+            if gains is not None:
+                values = outputs[TOKEN_SCORES].reshape(hypotheses.shape)[: len(chosen)]
+                gains[chosen, :, : signature.target_length] = values
             for array, name in ((scores, "score"), (complete, COMPLETE)):
                 array[chosen] = outputs[name].reshape(hypotheses.shape[:2])[: len(chosen)]
             if attention is not None:
                 for number, rows in zip(chosen, outputs["alignment"], strict=False):
                     attention[number] = rows
-        return Decoded(tokens, scores, complete, attention)
+        return Decoded(tokens, scores, complete, gains, attention)
 
     def _run(self, signature, sources, words):
         """Returns the outputs of a signature for a full batch, a dictionary."""

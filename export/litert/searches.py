@@ -36,6 +36,7 @@ class LoopSearches:
         grows: Whether the cache grows in stages.
         words: The `WordInputs` of the signatures with a beam and of the others. `None`: there are
             none.
+        token_scores: See `SearchOptions`.
 
     Attributes:
         write: Function that writes into a cache: see `Kernels`.
@@ -49,9 +50,10 @@ class LoopSearches:
         greedy: Greedy | None = None,
         grows: bool = True,
         words: tuple[WordInputs, WordInputs] | None = None,
+        token_scores: bool = False,
     ):
         self._kinds, self._grows = (beam or Beam(), greedy or Greedy()), grows
-        self._words = words
+        self._words, self._token_scores = words, token_scores
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
         """Yields the names of the functions of a signature that takes token ids, and the functions.
@@ -74,7 +76,9 @@ class LoopSearches:
     def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
         """Returns a function from a signature to its search, from inputs to a `Found`."""
         return lambda signature: functools.partial(
-            _find, pipeline, self._kinds, self._cache_stages(signature), signature
+            _find,
+            *(pipeline, self._kinds, self._cache_stages(signature), signature),
+            token_scores=self._token_scores,
         )
 
     def described(self, signature) -> FixedSignature:
@@ -93,7 +97,7 @@ class UnrolledSearches:
     slice, which would divide the graph of a step at each layer.
 
     Args:
-        beam, greedy: See `LoopSearches`.
+        beam, greedy, token_scores: See `LoopSearches`.
 
     Attributes:
         write: See `LoopSearches`.
@@ -101,8 +105,13 @@ class UnrolledSearches:
 
     write = staticmethod(write)
 
-    def __init__(self, beam: Beam | None = None, greedy: Greedy | None = None):
-        self._kinds = beam or Beam(), greedy or Greedy()
+    def __init__(
+        self,
+        beam: Beam | None = None,
+        greedy: Greedy | None = None,
+        token_scores: bool = False,
+    ):
+        self._kinds, self._token_scores = (beam or Beam(), greedy or Greedy()), token_scores
         self._found: dict[str, UnrolledSearch] = {}
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
@@ -115,7 +124,9 @@ class UnrolledSearches:
             ExportError: If the model has loops of its own.
         """
         unrolled = Unrolled()
-        find = functools.partial(_find, pipeline, self._kinds, unrolled, signature)
+        find = functools.partial(
+            _find, pipeline, self._kinds, unrolled, signature, token_scores=self._token_scores
+        )
         function, source = _of_ids(pipeline, find), _source(signature)
         encode, step = names_of(signature.name)
 
@@ -203,7 +214,9 @@ def _source(signature):
     return tf.TensorSpec(shape, tf.int32, name="source")
 
 
-def _find(pipeline, kinds, cache_stages, signature, source, words=None, **numbers):
+def _find(
+    pipeline, kinds, cache_stages, signature, source, words=None, token_scores=False, **numbers
+):
     """Returns the `Found` of a signature; `numbers` are the inputs besides the source.
 
     `kinds` are the `Beam` and the `Greedy` of the file, `words` the `WordInputs`.
@@ -225,6 +238,7 @@ def _find(pipeline, kinds, cache_stages, signature, source, words=None, **number
         alignment=signature.alignment,
         cache_stages=cache_stages,
         constraints=constraints,
+        token_scores=token_scores,
     )
     found = search(pipeline.searched, source, options)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations

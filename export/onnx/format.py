@@ -35,6 +35,9 @@ class OnnxOptions(options.FileOptions):
             output.
         takes_words: Whether the graph also takes the words of each row: see `WordInputs`. Only for
             models with a source.
+        token_scores: Whether the search also returns `token_scores`, float32 `[B, max_length]` or
+            with a beam `[B, n_best, max_length]`: the log-probability of each token, 0 for padding.
+            Only for models with a source.
         tokenizer: Whether the file takes and returns strings instead of token ids. The vocabulary
             must be a BPE or unigram model of SentencePiece, with the model's own ids, and the
             package onnxruntime-extensions must be installed.
@@ -47,7 +50,8 @@ class OnnxOptions(options.FileOptions):
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`,
-            `tokenizer` with `alignment`, or `streaming` or `takes_words` with `tokenizer`.
+            `tokenizer` with `alignment`, or `streaming`, `takes_words` or `token_scores` with
+            `tokenizer`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int4")
@@ -61,6 +65,7 @@ class OnnxOptions(options.FileOptions):
         options.CONTENTS,
     )
     takes_words: bool = options.takes_words("Let the file take", excludes="tokenizer")
+    token_scores: bool = options.token_scores("Let the search also return", excludes="tokenizer")
     tokenizer: bool = options.tokenizer(
         "Let the file take and return strings instead of token ids, for runtimes that register the "
         "operators of onnxruntime-extensions. The vocabulary must be a BPE or unigram model of "

@@ -26,6 +26,7 @@ from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.export.worded import WORDS
 from keras_transformer.export.words import WordInputs
 from keras_transformer.tasks.generator import SOURCE
+from keras_transformer.tasks.results import TOKEN_SCORES
 
 FEW = 8  # texts of a batch that are also decoded on their own
 SETTINGS = (
@@ -73,7 +74,9 @@ class OnnxGeneration(GraphContents):
     def _find(self, pipeline, source, **settings):
         """Returns the `Found` of the search, without the axis M unless it is a beam."""
         search, alignment = self._search, self._options.alignment
-        asked = {} if self._words is None else {"constraints": self._words.constraints(settings)}
+        asked: dict[str, Any] = {TOKEN_SCORES: self._options.token_scores}
+        if self._words is not None:
+            asked["constraints"] = self._words.constraints(settings)
         options = pipeline.options(n_best=self._n_best, alignment=alignment, **asked)
         if isinstance(search, Beam):
             unlimited = {"extra_length": None, "max_length_ratio": None}  # see `beam_inputs`
@@ -96,6 +99,7 @@ class OnnxGeneration(GraphContents):
             **about_generation(self.pipeline),
             **default_languages(self.pipeline, self._options),
             **({} if self._words is None else {WORDS: self._words.metadata()}),
+            **({TOKEN_SCORES: True} if self._options.token_scores else {}),
             SEARCH: as_dict(self._search, EXPORTED),
             "n_best": self._n_best,
         }

@@ -20,7 +20,7 @@ from keras_transformer.export.runtime import Decoded, changed, padded
 from keras_transformer.export.searches import check_fixed, fixed_greedy
 from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.export.worded import OpenWordIds
-from keras_transformer.tasks.results import COMPLETE
+from keras_transformer.tasks.results import COMPLETE, TOKEN_SCORES
 
 ALIGNMENT = "alignment"  # an output
 
@@ -140,7 +140,8 @@ class OnnxTranslator(OpenWordIds, OpenFile, NumberedGenerator):
         shape, pad_id = (len(sources), self._n_best), self.tokenizers.target.pad_id
         if not sources:
             tokens = np.full([*shape, self.max_length], pad_id, np.int32)
-            return Decoded(tokens, np.zeros(shape, np.float32), np.zeros(shape, bool))
+            gains = np.zeros(tokens.shape, np.float32) if self.scores_tokens else None
+            return Decoded(tokens, np.zeros(shape, np.float32), np.zeros(shape, bool), gains)
         inputs = {"source": padded(sources, self.tokenizers.source.pad_id).astype(np.int32)}
         if isinstance(self.search, Beam):
             inputs |= beam_inputs(self.search, sources, self.has_source, self.max_length)
@@ -150,10 +151,11 @@ class OnnxTranslator(OpenWordIds, OpenFile, NumberedGenerator):
         outputs = self._model.run(**inputs)
         tokens = outputs["tokens"].reshape(*shape, -1)
         scores, complete = (outputs[name].reshape(shape) for name in ("score", COMPLETE))
+        gains = outputs[TOKEN_SCORES].reshape(tokens.shape) if self.scores_tokens else None
         if not self.aligns:
-            return Decoded(tokens, scores, complete)
+            return Decoded(tokens, scores, complete, gains)
         weights = outputs[ALIGNMENT].reshape(*tokens.shape, -1)  # [B, M, L, S]
-        return Decoded(tokens, scores, complete, list(weights[:, 0]))
+        return Decoded(tokens, scores, complete, gains, list(weights[:, 0]))
 
     def _check_lengths(self, sources):
         """Refuses a source that is too long; it is not truncated: it would lose its `eos_id`."""

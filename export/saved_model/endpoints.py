@@ -109,6 +109,20 @@ class Sentences(Endpoint):
             COMPLETE: self._answers(outputs[COMPLETE]),
         }
 
+    def _real_tokens(self, outputs):
+        """Returns the tokens of the outputs and which of them are real, `[B, T]` each.
+
+        T is the length of the longest output. An empty sentence has no tokens.
+        """
+        pad_id = self.pipeline.target_tokenizer.pad_id
+        tokens = self._answers(outputs["found"].tokens)  # [B, L]
+        empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
+        real = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
+        columns = tf.range(1, real.shape[1] + 1)  # [L]
+        longest = tf.reduce_max(tf.where(tf.reduce_any(real, axis=0), columns, 0))  # T
+        real = real[:, :longest]  # [B, T]
+        return tf.where(real, tokens[:, :longest], pad_id), real
+
     def example(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         return {"sentences": tf.constant(sentences, tf.string, [len(sentences)])}
 
@@ -253,14 +267,9 @@ class Alignments(Sentences):
 
     def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
         outputs, pad_id = self._translate(sentences), self.pipeline.target_tokenizer.pad_id
-        tokens = self._answers(outputs["found"].tokens)  # [B, L]
         source = self.pipeline.model.read_source(outputs["source"].to_tensor(pad_id))  # [B, S]
-        empty = tf.expand_dims(outputs["empty"], 1)  # [B, 1]
-        real = tf.not_equal(tokens, pad_id) & ~empty  # [B, L]
-        columns = tf.range(1, real.shape[1] + 1)  # [L]
-        longest = tf.reduce_max(tf.where(tf.reduce_any(real, axis=0), columns, 0))  # T
-        real = real[:, :longest]  # [B, T]
-        tokens = tf.where(real, tokens[:, :longest], pad_id)
+        tokens, real = self._real_tokens(outputs)  # [B, T]
+        longest = tf.shape(real)[1]  # T
         # A compiled search pads the sources, so its weights may have more than S columns.
         weights = self._answers(outputs["found"].alignment)  # [B, L, S or more]
         weights = weights[:, :longest, : tf.shape(source)[1]]  # [B, T, S]
@@ -270,6 +279,31 @@ class Alignments(Sentences):
             "source_pieces": _pieces(self.pipeline.source_tokenizer, source),
             "target_pieces": _pieces(self.pipeline.target_tokenizer, tokens),
             "alignment": tf.where(tf.expand_dims(real, 2), weights, 0.0),
+        }
+
+
+class TokenScores(Sentences):
+    """Signature from strings to the best output of each, with the scores of its tokens.
+
+    The input is `sentences`, string `[B]`, in UTF-8. The outputs are the same as in `Sentences` and
+
+    - `target_pieces`, string `[B, T]`: the tokens, including the end of the sentence;
+    - `token_scores`, float32 `[B, T]`: the log-probability of each.
+
+    T is the length of the longest output of the batch. After the end of an output, pieces are empty
+    and scores are 0. An empty sentence has no tokens.
+    """
+
+    last_axes = {"target_pieces": "T", "token_scores": "T"}
+
+    def answer(self, sentences) -> dict[str, Tensor]:  # noqa: D102
+        outputs = self._translate(sentences)
+        tokens, real = self._real_tokens(outputs)  # [B, T]
+        scores = self._answers(outputs["found"].token_scores)[:, : tf.shape(real)[1]]  # [B, T]
+        return {
+            **self._written(outputs),
+            "target_pieces": _pieces(self.pipeline.target_tokenizer, tokens),
+            "token_scores": tf.where(real, scores, 0.0),
         }
 
 

@@ -33,6 +33,8 @@ class SavedModelOptions(CheckedSettings):
         takes_words: Whether there is a signature `words`, which takes a prefix, banned phrases and,
             if `search` is a `Beam`, terms of each sentence: see `SentencesAndWords`. Only for
             models with a source.
+        token_scores: Whether there is a signature `token_scores`, which also returns the tokens and
+            the log-probability of each: see `TokenScores`. Only for models with a source.
         check_seconds: Time in seconds after which the check calls no further signature. A call that
             has begun is not interrupted, and one signature is always called as TensorFlow Serving
             loads it. The time also limits how many samples are compared.
@@ -53,6 +55,7 @@ class SavedModelOptions(CheckedSettings):
         "Graph",
     )
     takes_words: bool = options.takes_words("Add the signature words, which takes")
+    token_scores: bool = options.token_scores("Add the signature token_scores, which also returns")
     jit: bool = setting(
         False,
         "Let XLA compile the searches when the server loads the model. On a CPU, TensorFlow "
@@ -98,6 +101,8 @@ alignment        as serving_default, with tokens and attention weights
                  (with --alignment)
 words            as serving_default; a prefix, banned phrases and terms are
                  inputs of each sentence (with --takes-words)
+token_scores     as serving_default, with tokens and their scores
+                 (with --token-scores)
 languages        as serving_default; source and target language are inputs
                  of each sentence (of multilingual models)
 

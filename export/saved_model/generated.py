@@ -19,6 +19,7 @@ from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.export.worded import WORDS
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
+from keras_transformer.tasks.results import TOKEN_SCORES
 from keras_transformer.tasks.single_pass.text import LONGEST_TEXT
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -50,7 +51,8 @@ class SavedModelGeneration:
         self._jit, self._left_out = options.jit, left_out
         self._check_seconds = options.check_seconds or CHECK_SECONDS
         n_best, batch_sizes = options.n_best, options.batch_sizes
-        more = {"alignment": options.alignment, "takes_words": options.takes_words}
+        names = ("alignment", "takes_words", "token_scores")
+        more = {name: getattr(options, name) for name in names}
         self._search = search = search_of(pipeline, options)
         self.endpoints = make_endpoints(pipeline, search, n_best, **more)
         self._buckets = _buckets(
@@ -141,7 +143,10 @@ def page_of(model, endpoints, sample, buckets=None) -> guide.Page:
         functions={name: kind.function.get_concrete_function() for name, kind in kinds.items()},
         axes=lambda name, key, spec: _axes(kinds[name], key, spec),
         notes=templates.NOTES.substitute(
-            values, alignment=alignment[0], words=_words(kinds), languages=_languages(languages)
+            values,
+            alignment=alignment[0],
+            words=_words(kinds) + _scores(kinds),
+            languages=_languages(languages),
         ),
         requests={
             name: guide.json_of({spec.name: examples[spec.name] for spec in kind.inputs})
@@ -175,6 +180,11 @@ def _words(endpoints):
         return ""
     terms = templates.TERMS if endpoints[WORDS].search.search.takes_terms else ""
     return templates.WORDS.substitute(terms=terms)
+
+
+def _scores(endpoints):
+    """Returns the part of the page about scores of tokens, empty if no endpoint returns them."""
+    return templates.SCORES if TOKEN_SCORES in endpoints else ""
 
 
 def _languages(languages):

@@ -26,12 +26,13 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
-from keras_transformer.tasks.results import COMPLETE, Alignment, to_best
+from keras_transformer.tasks.results import COMPLETE, TOKEN_SCORES, TOKENS, Alignment, to_best
 from keras_transformer.tasks.signatures import DEFAULT, OPTIONS
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.single_pass.result import Result
 from keras_transformer.tasks.strings import check_sentence
 
+PIECES = "target_pieces"  # an output
 NO_ALIGNMENT = (
     "{} has no signature `alignment`, which returns attention weights. Export the model again with "
     "--alignment."
@@ -91,10 +92,12 @@ class SavedModelTranslator(OpenWordStrings, OpenGenerator):
                 f"{self.path} does not read the language of a source: `source_language` must be "
                 f"None. Received: {self._languages[0]!r}."
             )
-        if self.has_words and (self.search is not None or any(self._languages)):
+        asked = (self.has_words, self.token_scores, self.search is not None, any(self._languages))
+        if (self.has_words or self.token_scores) and sum(asked) > 1:
             raise ValueError(
-                f"{self.path} has its own search and languages for outputs with words: leave out "
-                "the search and the languages."
+                f"{self.path} has a signature for words and one for scores of tokens, each with "
+                "its own search and languages: choose one of words, token scores, a search and "
+                "languages."
             )
         if any(self._languages) and self.search is not None:
             raise ValueError(
@@ -153,6 +156,8 @@ class SavedModelTranslator(OpenWordStrings, OpenGenerator):
 
     def n_best_batch(self, inputs: list[str], n: int) -> list[list]:  # noqa: D102
         self.check_no_words("n_best")
+        if self.token_scores:
+            raise ValueError(f"{self.path} returns scores of tokens of the best outputs only.")
         if any(self._languages):
             raise ValueError(f"{self.path} has fixed languages for several outputs.")
         return super().n_best_batch(inputs, n)
@@ -230,14 +235,16 @@ class SavedModelTranslator(OpenWordStrings, OpenGenerator):
         inputs = {key: tf.fill(size, value) for key, value in inputs.items()}
         if self.has_words:
             name, inputs = WORDS, self.word_inputs(sentences, numbers)
+        if self.token_scores and n is None:
+            name = TOKEN_SCORES
         batch = tf.constant(sentences, tf.string, size)
         with refusals(self.path):  # a setting that the export does not allow, an unknown language
             outputs = self._model.signatures[name](sentences=batch, **inputs)
         if outputs["score"].shape.rank == 1:
-            for key in (self._kind.output, "score", COMPLETE):
+            for key in {self._kind.output, "score", COMPLETE, PIECES, TOKEN_SCORES} & {*outputs}:
                 outputs[key] = tf.expand_dims(outputs[key], 1)  # [B, M=1]
-        # Results call the texts "text".
-        return {"text" if key == self._kind.output else key: outputs[key] for key in outputs}
+        names = {self._kind.output: "text", PIECES: TOKENS}  # as results call them
+        return {names.get(key, key): outputs[key] for key in outputs}
 
 
 class SavedModelSinglePass(PassAnswering):

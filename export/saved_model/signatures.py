@@ -11,11 +11,18 @@ from keras_transformer.export.saved_model.words import (
 )
 from keras_transformer.export.searches import ModelSearch, RequestedSearch, traced
 from keras_transformer.export.worded import WORDS
+from keras_transformer.tasks.results import TOKEN_SCORES
 from keras_transformer.tasks.signatures import DEFAULT
 
 
 def make_endpoints(
-    pipeline, search=Greedy(), n_best=None, graph_of=traced, alignment=None, takes_words=False
+    pipeline,
+    search=Greedy(),
+    n_best=None,
+    graph_of=traced,
+    alignment=None,
+    takes_words=False,
+    token_scores=False,
 ) -> list[endpoints.Endpoint]:
     """Returns the signatures of an export, in order. A new signature is a new row of the table.
 
@@ -29,6 +36,7 @@ def make_endpoints(
         alignment: Layer and head of the decoder, a pair of integers; a head of `None` is the mean
             of the layer's heads. Adds a signature that also returns this attention. `None`: there
             is no such signature.
+        token_scores: Whether there is a signature that also returns the scores of tokens.
         takes_words: Whether there is a signature with words in the request.
 
     Returns:
@@ -63,6 +71,9 @@ def make_endpoints(
     if alignment is not None:
         aligned = ModelSearch(pipeline, search, alignment=tuple(alignment))
         table.append((endpoints.Alignments, "alignment", aligned, False))
+    if token_scores:
+        scored = ModelSearch(pipeline, search, token_scores=True)
+        table.append((endpoints.TokenScores, TOKEN_SCORES, scored, False))
     if takes_words:
         worded = WordedSearch(pipeline, search)
         kind = SentencesAndTerms if search.takes_terms else SentencesAndWords

@@ -160,6 +160,13 @@ LANGUAGES = string.Template("""\
 """)
 OWN = " A sentence may begin with its own code, such as {}, which takes precedence."
 
+# Part of the page for an export with the signature `token_scores`.
+SCORES = """\
+- `token_scores` returns T tokens of each output as `target_pieces`, including the end of the
+  sentence, and their log-probabilities. T is the length of the longest output; after the end of an
+  output, pieces are empty and scores are 0.
+"""
+
 # Part of the page for an export with the signature `words`.
 WORDS = string.Template("""\
 - `words` takes for each sentence `prefix`, the beginning of the output, and `banned`, N phrases

@@ -9,9 +9,8 @@ from keras_transformer.export.saved_model.words import SEPARATOR
 from keras_transformer.export.worded import WORDS, OpenWords
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
 from keras_transformer.tasks.answering import Progress
-from keras_transformer.tasks.results import to_best
+from keras_transformer.tasks.results import TOKEN_SCORES, to_best
 from keras_transformer.tasks.strings import check_sentences, map_numbered
-from keras_transformer.tasks.wording import Wording
 from keras_transformer.tensors import Tensor
 
 Kind = TypeVar("Kind", bound="OpenWordStrings")
@@ -32,6 +31,10 @@ class OpenWordStrings(OpenWords):
         return WORDS in self._model.signatures
 
     @property
+    def scores_tokens(self) -> bool:  # noqa: D102
+        return TOKEN_SCORES in self._model.signatures
+
+    @property
     def searches_terms(self) -> bool:  # noqa: D102
         return TERMS in self._taken
 
@@ -41,10 +44,9 @@ class OpenWordStrings(OpenWords):
         _, inputs = self._model.signatures[WORDS].structured_input_signature
         return [name for name in (PREFIX, BANNED, TERMS) if name in inputs]
 
-    def with_wording(self: Kind, wording: Wording) -> Kind:  # noqa: D102
-        other: Any = super().with_wording(wording)
-        other._check()
-        return other
+    def check_words(self: Any) -> None:  # noqa: D102
+        super().check_words()
+        self._check()
 
     def answer(  # noqa: D102
         self: Any,
@@ -59,7 +61,8 @@ class OpenWordStrings(OpenWords):
         sentences = self.check_inputs([inputs] if one else inputs)
 
         def best(texts, numbers):
-            return to_best(other._generate(check_sentences(texts), numbers=numbers), self.result)
+            outputs = other._generate(check_sentences(texts), numbers=numbers)
+            return to_best(outputs, other.result, pairs_of_pieces if other.token_scores else None)
 
         results = map_numbered(best, sentences, numbers, batch_size, progress)
         return results[0] if one else results
@@ -86,3 +89,9 @@ class OpenWordStrings(OpenWords):
             ),
         }
         return {name: words[name] for name in self._taken}
+
+
+def pairs_of_pieces(pieces: Any, scores: Any) -> tuple[tuple[str, float], ...]:
+    """Returns the `token_scores` of a result for the names of its tokens, bytes, and scores."""
+    rows = zip(pieces.tolist(), scores.tolist(), strict=True)
+    return tuple((piece.decode(), score) for piece, score in rows if piece)

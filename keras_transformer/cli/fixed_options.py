@@ -55,6 +55,8 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
         reason = (
             f"needs an export that takes words: {path}. Export the run again with --takes-words."
         )
+    elif name == "token_scores" and name in _written_by(command):
+        reason = f"needs an export that returns them: {path}. Export the run again with {option}."
     elif name in _written_by(command):
         settings = "its own search" if written is None else str(written)
         settings = "its own maximum length" if name == "max_length" else settings

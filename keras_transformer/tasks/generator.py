@@ -20,7 +20,13 @@ from keras_transformer.tasks.answering import Progress, TextAnswering
 from keras_transformer.tasks.details import PLAIN, Details
 from keras_transformer.tasks.memory import SMALL, affordable_rows, beam_memory, check_memory
 from keras_transformer.tasks.pipeline import TextPipeline
-from keras_transformer.tasks.results import COMPLETE, Generated, to_n_best
+from keras_transformer.tasks.results import (
+    COMPLETE,
+    TOKEN_SCORES,
+    Generated,
+    pairs_of,
+    to_n_best,
+)
 from keras_transformer.tasks.signatures import DEFAULT, IDS, TEXT, Signature
 from keras_transformer.tasks.strings import (
     check_samples,
@@ -185,7 +191,8 @@ class Generator(TextAnswering, TextPipeline):
             length = tf.reduce_sum(tf.cast(real, tf.int32), axis=-1)  # [B, (M)]
             outputs = {"tokens": found.tokens, "score": found.scores, "length": length}
             outputs[COMPLETE] = found.complete
-            return outputs if found.alignment is None else outputs | {"alignment": found.alignment}
+            further = {TOKEN_SCORES: found.token_scores, "alignment": found.alignment}
+            return outputs | {name: value for name, value in further.items() if value is not None}
 
         text = {"sentences": SENTENCES}
         nothing = {self.output: "", "score": NONE, "truncated": False, COMPLETE: True}
@@ -313,12 +320,6 @@ class Generator(TextAnswering, TextPipeline):
         """Returns the values of the constraints in `details` for a batch, a list."""
         return []
 
-    def _pairs(self, tokens, scores):
-        """Returns the `token_scores` of a result; see `Generated`."""
-        real = tokens != self.target_tokenizer.pad_id
-        pieces = self.target_tokenizer.pieces(tokens[real].tolist())
-        return tuple(zip(pieces, scores[real].tolist(), strict=True))
-
     def answer_batch(self, inputs: Sequence[str], search: Any = None) -> list:
         """Returns a `result` for each string of a list, decoded as one batch."""
         search = self.default_search if search is None else search
@@ -339,7 +340,8 @@ class Generator(TextAnswering, TextPipeline):
         numbers, details = range(len(inputs)) if numbers is None else numbers, self.details
         values = [*search.values(numbers), *self._constraints(inputs, numbers)]
         outputs = self.graph(search, n, details)(batch, *self.front(inputs), *values)
-        return to_n_best(outputs, n, self.result, self._pairs if details.token_scores else None)
+        pairs = pairs_of(self.target_tokenizer) if details.token_scores else None
+        return to_n_best(outputs, n, self.result, pairs)
 
     def _affordable(self, search, sentences):
         """Returns the number of sentences whose keys and values fit into memory at any length."""
@@ -433,7 +435,7 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
 
     Args:
         function: Function from `source`, int32 `[B, S]`, to a dictionary of `tokens`, `score`,
-            `length`, `complete` and optionally `alignment`, all `[B, ...]`.
+            `length`, `complete` and optionally `token_scores` and `alignment`, all `[B, ...]`.
         config: Configuration of the model, whose ids `lenient` checks.
         tokenizer: The `Tokenizer` of sources, whose rules `strict` checks.
         longest: Maximum number of tokens in a row, also checked by `strict`.
@@ -451,6 +453,6 @@ def signature_of_ids(function, config, tokenizer=None, longest=None, search=None
         return valid, {"source": empty_where_invalid(source, valid, config.tokens), **settings}
 
     nothing = {"tokens": config.tokens.pad_id, "score": NONE, "length": 0, "alignment": 0.0}
-    nothing[COMPLETE] = True
+    nothing |= {COMPLETE: True, TOKEN_SCORES: 0.0}
     inputs = {"source": SOURCE}
     return Signature("tokens", IDS, inputs, function, check, screen, nothing, search=search)

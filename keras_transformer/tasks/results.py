@@ -1,6 +1,7 @@
 """Results of models that generate text."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -141,9 +142,24 @@ def to_n_best(outputs, n, kind=Translation, pairs=None) -> list[list]:
     return results
 
 
-def to_best(outputs, kind=Translation) -> list:
+def to_best(outputs, kind=Translation, pairs=None) -> list:
     """Returns the best result for each input; see `to_n_best`."""
-    return [best for best, *_ in to_n_best(outputs, 1, kind)]
+    return [best for best, *_ in to_n_best(outputs, 1, kind, pairs)]
+
+
+def pairs_of(tokenizer) -> Callable[[np.ndarray, np.ndarray], tuple[tuple[str, float], ...]]:
+    """Returns the function from token ids and their scores to the `token_scores` of a result.
+
+    Args:
+        tokenizer: The `Tokenizer` of outputs.
+    """
+
+    def pairs(tokens, scores):
+        real = tokens != tokenizer.pad_id
+        pieces = tokenizer.pieces(tokens[real].tolist())
+        return tuple(zip(pieces, scores[real].tolist(), strict=True))
+
+    return pairs
 
 
 def _words(pieces, marks):

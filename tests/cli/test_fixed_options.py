@@ -76,7 +76,8 @@ def refusal(*words, **of_export):
         ),
         (
             ("--token-scores",), Translator, None,
-            "--token-scores has no effect on x: an export has its run's settings. Open the run.",
+            "--token-scores needs an export that returns them: x. Export the run again with "
+            "--token-scores.",
         ),
         (("--timestamps",), SpeechRecognizer, None, "--timestamps has no effect on x: an export"),
         (("--spans",), SpeechRecognizer, None, "--spans has no effect on x, a model for speech_r"),

@@ -1,4 +1,4 @@
-"""Exports that take words with each call search like the run with these words."""
+"""Exports that take words with each call search like the run, and return its scores of tokens."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,8 @@ def written(folder, name, search):
         FORMATS[name],
         folder / {"onnx": "model.onnx", "litert": "model.tflite"}.get(name, name),
     )
-    format.export(translator(), path, SOURCES, format.options(search=search, takes_words=True))
+    options = format.options(search=search, takes_words=True, token_scores=True)
+    format.export(translator(), path, SOURCES, options)
     opened = keras_transformer.open(path)
     return opened if name == "saved-model" else opened.with_search(search)
 
@@ -42,8 +43,17 @@ def greedy_file(tmp_path_factory):
 
 
 def require_same(loaded, search, words):
+    """A file returns words and scores of tokens together; a SavedModel has a signature for each."""
+    token_scores = "saved_model" not in type(loaded).__module__ or not words
+    words = {**words, "token_scores": True} if token_scores else words
     ours = loaded.with_settings(**words).answer(TEXTS, batch_size=4)
     theirs = translator().with_settings(**words).answer(TEXTS, search=search)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.token_scores is None) == (not token_scores)
+        sides = [dict(enumerate(side.token_scores or ())) for side in (one, other)]
+        pieces, gains = ([[pair[n] for pair in side.values()] for side in sides] for n in (0, 1))
+        assert pieces[0] == pieces[1]
+        np.testing.assert_allclose(*gains, atol=1e-4)
     assert [one.text for one in ours] == [one.text for one in theirs]
     np.testing.assert_allclose([a.score for a in ours], [b.score for b in theirs], atol=1e-4)
     assert [one.complete for one in ours] == [one.complete for one in theirs]
@@ -142,3 +152,38 @@ def test_an_export_has_its_own_words_or_takes_them():
     for setting in ({"banned": ["in"]}, {"prefix": "in"}):
         with pytest.raises(ExportError, match="`takes_words` has no effect with `(banned|prefix)`"):
             WordInputs(translator().with_settings(**setting), True)
+
+
+@pytest.mark.slow
+def test_a_search_without_loops_returns_scores_of_tokens_but_takes_no_words(tmp_path):
+    format, path = FORMATS["litert"], tmp_path / "model.tflite"
+    with pytest.raises(ExportError, match="`takes_words` has no effect with `unrolled`"):
+        format.export(translator(), path, SOURCES, format.options(unrolled=True, takes_words=True))
+    options = format.options(unrolled=True, token_scores=True, lengths=[9])
+    format.export(translator(), path, SOURCES, options)
+    require_same(keras_transformer.open(path), Greedy(), {})
+
+
+def test_words_that_a_graph_of_fixed_shape_cannot_hold_are_refused(beam_file):
+    sizes = {"prefix": [2], "banned": [3, 2], "terms": [1, 2, 2]}
+    words = {**beam_file.metadata["words"], "sizes": sizes}
+    small = changed(beam_file, metadata={**beam_file.metadata, "words": words})
+    inputs = small.with_settings(glossary={"days": "d"}, prefix=["in", ""]).word_inputs(
+        ["days", "y"]
+    )
+    assert [inputs[name].shape for name in sizes] == [(2, 2), (2, 3, 2), (2, 1, 2, 2)]
+    for settings, message in (
+        ({"prefix": ["", "in 4 Tagen"]}, r"`prefix` is .* at most 2 tokens. Received: . for input"),
+        (
+            {"banned": ["Tagen"]},
+            r"`banned` is too large for .* at most 2 tokens in a phrase. Rec",
+        ),
+        ({"glossary": {"y": ["d", "y"]}}, r"`glossary` is .* at most 2 spellings of a term. Rec"),
+        (
+            {"glossary": {"y": "Tagen"}},
+            r"at most 2 tokens in a spelling. Received: . for input",
+        ),
+    ):
+        with pytest.raises(OptionError, match=message) as caught:
+            small.with_settings(**settings).word_inputs(["days", "y"])
+        assert "banned" in settings or str(caught.value).endswith("input number 2.")

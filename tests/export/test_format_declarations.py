@@ -115,7 +115,9 @@ def test_options_depend_on_the_task_of_a_pipeline():
         for make in (classifier, generator, translator)
     }
     assert options[classifier] == {"origin", "progress", "references"}
-    assert options[translator] - options[generator] == {"alignment", "takes_words"}
+    assert options[translator] - options[generator] == {
+        *("alignment", "takes_words", "token_scores")
+    }
     assert {"search", "jit", "left_out"} <= options[generator] and "references" not in options[
         generator
     ]
