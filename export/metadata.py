@@ -13,6 +13,7 @@ from keras_transformer.text.tokenizers import Tokenizers
 
 METADATA = "metadata.json"
 VOCABULARY = "vocabulary"  # key of the metadata, false if the model does not process text
+SEARCH = "search"  # key of the metadata, of one search
 # Errors that `zipfile`, `json` and constructors raise for damaged files.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),

@@ -1,4 +1,4 @@
-/** A `Translator` or `Transcriber` in a worker: the page stays responsive while the model runs. */
+/** A `Translator`, `Transcriber` or `Chat` in a worker: the page stays responsive while the model runs. */
 
 class WorkerModel {
   /**
@@ -20,6 +20,7 @@ class WorkerModel {
     this.worker = new Worker(new URL("worker.js", import.meta.url));
     this.worker.onmessage = ({ data }) => {
       if ("share" in data) report(data.share);
+      else if ("part" in data) this.running.part(data.part);
       else this.answer(data);
     };
     this.worker.onerror = ({ message }) => {
@@ -34,15 +35,15 @@ class WorkerModel {
 
   /**
    * Only the newest request is answered: earlier calls that have not finished reject with an
-   * `AbortError`. A waiting request is never run. A running one cannot be stopped, because all of
-   * its tokens are generated in one call of the model; its result is dropped.
+   * `AbortError`. A waiting request is never run. A running one goes on, because a call of the model
+   * cannot be stopped; its result is dropped.
    */
-  ask(message) {
+  ask(message, part = () => {}) {
     if (this.ended) return Promise.reject(this.ended);
     const { input } = this.constructor;
     this.reject(new DOMException(`A newer ${input} replaced this one.`, "AbortError"));
     return new Promise((resolve, reject) => {
-      this.waiting = { message, resolve, reject };
+      this.waiting = { message, resolve, reject, part };
       this.sendNext();
     });
   }
@@ -93,5 +94,29 @@ export class WorkerTranscriber extends WorkerModel {
   /** Returns the result of `Transcriber.transcribe`, and the time it took in `milliseconds`. */
   transcribe(samples, choices) {
     return this.ask({ command: "transcribe", samples, choices });
+  }
+}
+
+export class WorkerChat extends WorkerModel {
+  static kind = "chat";
+  static title = "chat";
+  static input = "message";
+
+  /**
+   * Answers a message. The promise has the `text` of the answer; `complete`, which is false if it
+   * was stopped or reached its maximum length; `dropped`, the number of the oldest messages that the
+   * model does not see; and the milliseconds to the `first` part and in all.
+   *
+   * @param {string} content The message of the user.
+   * @param {(part: string) => void} part Called with each part of the answer.
+   * @param {boolean} begins Whether a new conversation begins.
+   */
+  send(content, part = () => {}, begins = false) {
+    return this.ask({ command: "send", content, begins }, part);
+  }
+
+  /** Ends the answer that is being generated after its next part. */
+  stop() {
+    this.worker.postMessage({ command: "stop" });
   }
 }

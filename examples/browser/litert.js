@@ -62,8 +62,69 @@ async function importPackage(name, packages) {
 async function open(litert, bytes, metadata) {
   // On the CPU, because the export was checked with its kernels.
   const model = await litert.loadAndCompile(bytes, { accelerator: "wasm" });
+  if (metadata.streaming) {
+    return { search: metadata.search, stream: () => streamOf(litert, model, metadata) };
+  }
   return signaturesOf(litert, model, metadata);
 }
+
+/** Returns the keys and values of a text; see `stream` in `model.js`. */
+function streamOf(litert, model, { signatures, streaming, max_length: longest, tokens }) {
+  const known = [...signatures].sort((one, other) =>
+    one.target_length - other.target_length || other.source_length - one.source_length);
+  const single = (count) => count === 1;
+  let heads = [], room = 0; // positions of the arrays
+  return {
+    async next(inputs, read, settings) {
+      const text = new Int32Array(longest).fill(tokens.pad);
+      text.set(inputs.slice(1));
+      for (let at = read; ;) {
+        const unread = inputs.length - at;
+        const signature = known.find(({ source_length: size, target_length: length }) =>
+          length >= Math.min(at + size, inputs.length) && single(size) === single(unread));
+        const { source_length: size, target_length: length } = signature;
+        const start = Math.min(at, longest - size), count = Math.min(size, inputs.length - start);
+        heads = streaming.heads.map((sizes, place) => resized(heads[place], sizes, room, length));
+        room = length;
+        const outputs = await run(litert, model, signature, {
+          ...settings,
+          text: [text, [1, longest]],
+          count: [Int32Array.of(inputs.length - 1), [1]],
+          start: [Int32Array.of(start), [1]],
+          ...pastOf(heads, streaming.heads, length),
+        });
+        streaming.heads.forEach(([batch, groups, width], place) => {
+          const part = outputs[`new_${place}`];
+          for (let row = 0; row < batch * groups; row++) {
+            const begin = row * size * width;
+            heads[place].set(
+              part.subarray(begin, begin + count * width), (row * length + start) * width,
+            );
+          }
+        });
+        at = start + count;
+        if (at === inputs.length) return outputs.token[0];
+      }
+    },
+  };
+}
+
+/** Returns an array of heads for some number of positions, which begins like another one. */
+function resized(array, [batch, groups, width], before, length) {
+  if (array !== undefined && before === length) return array;
+  const result = new Float32Array(batch * groups * length * width);
+  const common = Math.min(before, length) * width;
+  for (let row = 0; row < batch * groups && array !== undefined; row++) {
+    const begin = row * before * width;
+    result.set(array.subarray(begin, begin + common), row * length * width);
+  }
+  return result;
+}
+
+const pastOf = (heads, sizes, length) => Object.fromEntries(heads.map((array, place) => {
+  const [batch, groups, width] = sizes[place];
+  return [`past_${place}`, [array, [batch, groups, length, width]]];
+}));
 
 /** Returns the model of a file whose signatures have fixed shapes. */
 export function signaturesOf(litert, model, { signatures, beam }) {

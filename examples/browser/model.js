@@ -14,7 +14,11 @@
  *   - `shapeFor(count, length)`: the shape of a batch for at most `count` inputs, of which the
  *     longest has `length`: an object with `batch_size` and `source_length`;
  *   - `run(shape, inputs)`: a promise of the outputs, typed arrays by name, for inputs
- *     `[array, dimensions]` by name.
+ *     `[array, dimensions]` by name;
+ *   - `stream()`, of a file that was exported with `--streaming`: the keys and values of a text, an
+ *     object with `next(inputs, read, settings)`: a promise of the token after the ids `inputs`, of
+ *     which the first `read` ones were also the first ones of the call before; `settings` are
+ *     inputs of the file.
  *
  * A new runtime is a module, and an entry in `RUNTIMES`.
  */

@@ -59,12 +59,46 @@ async function open(ort, bytes, metadata) {
       batch_size: Math.min(count, LARGEST), source_length: length,
     }),
     run: (shape, inputs) => run(ort, session, inputs),
+    stream: metadata.streaming && (() => streamOf(ort, session, metadata.streaming)),
   };
 }
 
+/** Returns the keys and values of a text; see `stream` in `model.js`. */
+function streamOf(ort, session, { heads: sizes }) {
+  let heads = sizes.map(([batch, groups, size]) =>
+    new ort.Tensor("float32", new Float32Array(0), [batch, groups, 0, size]));
+  return {
+    async next(inputs, read, settings) {
+      const past = heads.map((tensor) => first(ort, tensor, read));
+      const text = Int32Array.from(inputs.slice(1));
+      const given = { text: [text, [1, text.length]], ...settings };
+      const tensors = Object.fromEntries(past.map((tensor, place) => [`past_${place}`, tensor]));
+      const outputs = await session.run({ ...tensorsOf(ort, given), ...tensors });
+      heads = past.map((_, place) => outputs[`present_${place}`]);
+      return outputs.token.data[0];
+    },
+  };
+}
+
+/** Returns the heads of the first positions. */
+function first(ort, tensor, count) {
+  const [batch, groups, length, size] = tensor.dims;
+  if (length === count) return tensor;
+  const data = new Float32Array(batch * groups * count * size);
+  for (let row = 0; row < batch * groups; row++) {
+    const begin = row * length * size;
+    data.set(tensor.data.subarray(begin, begin + count * size), row * count * size);
+  }
+  return new ort.Tensor("float32", data, [batch, groups, count, size]);
+}
+
 async function run(ort, session, inputs) {
-  const tensors = Object.entries(inputs).map(([name, [array, dimensions]]) =>
-    [name, new ort.Tensor(TYPES[array.constructor.name], array, dimensions)]);
-  const outputs = await session.run(Object.fromEntries(tensors));
+  const outputs = await session.run(tensorsOf(ort, inputs));
   return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, data]));
+}
+
+/** Returns the tensors of arrays `[array, dimensions]` by name. */
+function tensorsOf(ort, inputs) {
+  return Object.fromEntries(Object.entries(inputs).map(([name, [array, dimensions]]) =>
+    [name, new ort.Tensor(TYPES[array.constructor.name], array, dimensions)]));
 }

@@ -29,6 +29,9 @@ export class Translator {
     this.metadata = file.metadata;
     this.source = file.vocabularies.source;
     this.target = file.vocabularies.target;
+    if (file.stream) {
+      throw new Error("This page cannot use a model for streams of tokens: open chat.html.");
+    }
     if (file.search === null) {
       const { task } = this.metadata, hint = PAGES[task] ? `: open ${PAGES[task]}` : "";
       throw new Error(`This page cannot use a model for ${task}${hint}.`);

@@ -11,6 +11,7 @@ from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.format import FORMAT, LiteRTOptions
 from keras_transformer.export.litert.generated import LiteRTGeneration
 from keras_transformer.export.litert.packed import pack, read_model
+from keras_transformer.export.litert.streaming import LiteRTStreaming
 from keras_transformer.export.parity import in_float32, without_sentences
 from keras_transformer.export.place import place_file, silent
 from keras_transformer.export.place_checks import check_place_of_file, check_space
@@ -48,6 +49,8 @@ def export_litert(
     - `translate_1x16`, with `tokenizer`, takes `sentence`, string `[1]`, and returns `translation`,
       string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has
       more tokens than the signature and was truncated, so that a longer signature may fit.
+    - `next_32_256`, with `streaming`, reads up to 32 tokens after up to 256 positions and returns
+      one token: see docs/litert.md.
     - `translate_beam4_1x16`, with `tokenizer` and a beam, also takes `extra_length`, int32 `[1]`,
       and `length_penalty`, float32 `[1]`, and returns the best hypothesis.
 
@@ -110,7 +113,9 @@ def export_litert(
     limits = Limits.of(options, references)
     check_space(path, pipeline, options.quantize)
     contents = in_float32(pipeline), samples, limits, options, progress or silent
-    if pipeline.generates:
+    if pipeline.generates and options.streaming:
+        contents = LiteRTStreaming(*contents, left_out)
+    elif pipeline.generates:
         contents = LiteRTGeneration(*contents, calibration, left_out)
     else:
         contents = LiteRTAnswers(*contents)

@@ -24,8 +24,13 @@ class LiteRTForm(Form):
         from keras_transformer.export.litert.packed import unpack
         from keras_transformer.export.litert.runtime import LiteRTTranslator
         from keras_transformer.export.litert.single_pass import LiteRTSinglePass
+        from keras_transformer.export.streaming import STREAMING
         from keras_transformer.tasks import TASKS
 
         metadata, *_ = unpack(pathlib.Path(path))
+        if STREAMING in metadata:
+            from keras_transformer.export.litert.streamed import LiteRTStreamer
+
+            return LiteRTStreamer(path, **arguments)
         generates = TASKS[metadata["task"]].pipeline_class().generates
         return (LiteRTTranslator if generates else LiteRTSinglePass)(path, **arguments)

@@ -59,14 +59,18 @@ class LiteRTOptions(options.FileOptions):
         unrolled: Whether the file has two functions without loops for each signature, `encode` and
             `step`, which a program calls in a loop of its own: see `UnrolledSearch`. Delegates for
             accelerators run no loops.
+        streaming: Whether a call of a signature returns one token, after keys and values of the
+            tokens before it, for texts that appear while they are generated. The file then holds
+            both greedy search and sampling, and `lengths` are the numbers of positions for which
+            there are keys and values. Only for language models.
         license: License of the model, a string for the metadata. `None`: the license in `origin`.
         source_language: Code of the source language, a string for the metadata.
         target_language: Code of the target language.
 
     Raises:
         ValueError: If an option is out of range, a limit of quality is given without `quantize`, or
-            `alignment` with `beam_only`, `tokenizer` with `unrolled`, or `takes_words` or
-            `token_scores` with `tokenizer`.
+            `alignment` with `beam_only`, `tokenizer` with `unrolled`, `takes_words` or
+            `token_scores` with `tokenizer`, or `streaming` with `tokenizer` or `unrolled`.
     """
 
     quantize: str = options.stored_as("float16", "int8", "int8_static", "int4")
@@ -115,6 +119,12 @@ class LiteRTOptions(options.FileOptions):
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,
+        excludes="streaming",
+    )
+    streaming: bool = options.streaming(
+        "Let a call return one token, and take keys and values of those before it: for chats, and "
+        "other texts that appear while they are generated. --lengths are numbers of positions.",
+        excludes="tokenizer",
     )
 
 

@@ -23,12 +23,13 @@ class OnnxForm(Form):
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
         from keras_transformer.export.onnx.runtime import OnnxTranslator
         from keras_transformer.export.onnx.single_pass import OnnxSinglePass
-        from keras_transformer.export.onnx.streamed import STREAMING, OnnxStreamer
+        from keras_transformer.export.onnx.streamed import OnnxStreamer
         from keras_transformer.export.onnx.strings_runtime import (
             OnnxStringTranslator,
             StringModel,
             open_model,
         )
+        from keras_transformer.export.streaming import STREAMING
         from keras_transformer.tasks import TASKS
 
         model = open_model(path, **arguments)

@@ -13,11 +13,11 @@ from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, as_dict
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
+from keras_transformer.export.metadata import SEARCH
 from keras_transformer.export.onnx.contents import OF_LANGUAGE_MODELS, GraphContents
 from keras_transformer.export.onnx.format import FORMAT
 from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.model import OnnxModel
-from keras_transformer.export.onnx.packed import SEARCH
 from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.onnx.sampling import specs_of
 from keras_transformer.export.parity import copy_pipeline

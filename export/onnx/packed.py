@@ -14,7 +14,6 @@ from keras_transformer.files import json_text
 from keras_transformer.text.tokenizers import Tokenizers
 
 FORMAT = 1
-SEARCH = "search"  # key of the metadata
 LARGEST = 2**31 - 2**26  # bytes of weights; a protocol buffer has 2 GiB, the graph is the rest
 
 

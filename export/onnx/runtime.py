@@ -9,11 +9,10 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, from_dict
-from keras_transformer.export.metadata import METADATA, reading
+from keras_transformer.export.metadata import METADATA, SEARCH, reading
 from keras_transformer.export.numbered import NumberedGenerator
 from keras_transformer.export.onnx.format import FORMAT
 from keras_transformer.export.onnx.model import OnnxModel
-from keras_transformer.export.onnx.packed import SEARCH
 from keras_transformer.export.onnx.sampling import values_of
 from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import Decoded, changed, padded

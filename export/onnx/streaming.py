@@ -5,12 +5,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.decoding.next_token import CONTROLS, NextToken
 from keras_transformer.export.onnx.generated import OnnxGeneration
 from keras_transformer.export.onnx.kernels import KERNELS
-from keras_transformer.export.onnx.streamed import OnnxStreamer, past_name, present_name
+from keras_transformer.export.onnx.streamed import OnnxStreamer, present_name
 from keras_transformer.export.parity import copy_pipeline
+from keras_transformer.export.streaming import about_streaming, check_streamed, past_name
 
 SPECS = (
     tf.TensorSpec([1, None], tf.int32, name="text"),
@@ -32,11 +32,7 @@ class OnnxStreaming(OnnxGeneration):
 
     def __init__(self, pipeline, samples, limits, progress, options, left_out):
         super().__init__(pipeline, samples, limits, progress, options, left_out)
-        if not isinstance(self._search, Greedy | Sample):
-            raise ValueError(
-                "A file for streams of tokens holds greedy search and sampling: choose one as its "
-                f"default with --greedy or --sample. Received: search={self._search!r}."
-            )
+        check_streamed(self._search)
         self._nothing = NextToken(pipeline.model, pipeline.max_length).nothing
 
     def function(self) -> Callable[..., dict]:  # noqa: D102
@@ -61,15 +57,7 @@ class OnnxStreaming(OnnxGeneration):
         return {spec.name: spec for spec in (*SPECS, *heads)}
 
     def about(self) -> dict[str, Any]:  # noqa: D102
-        template = self.pipeline.chat_template
-        return {
-            **super().about(),
-            "streaming": {
-                "heads": [[*part.shape[:2], part.shape[3]] for part in self._nothing],
-                "hides_start": self.pipeline.hides_start,
-                "chat_template": None if template is None else template.to_dict(),
-            },
-        }
+        return {**super().about(), **about_streaming(self.pipeline, self._nothing, self._search)}
 
     def opened(self, model) -> Any:  # noqa: D102
         return OnnxStreamer(model)

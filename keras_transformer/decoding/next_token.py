@@ -109,20 +109,76 @@ class NextToken:
         unread = inputs[:, tf.shape(past[0])[2] :]
         x, heads = model.read_more(unread, tf.nest.pack_sequence_as(self._empty(), past))
         logits = model.output_weights.project(x[:, -1:])  # [1, 1, V]
-        penalty = controls["repetition_penalty"]
-        token, score = tf.cond(
-            tf.reshape(controls["temperature"], []) < 0,
-            lambda: self._chosen(Greedy(repetition_penalty=penalty), text, logits, limit),
-            lambda: self._chosen(Sample(**controls), text, logits, limit),
-        )
+        count = tf.shape(text)[1]
+        padding = [[0, 0], [0, self._length - count]]
+        tokens = tf.pad(text, padding, constant_values=vocabulary.pad_id)
+        tokens = tf.ensure_shape(tokens, [1, self._length])
+        token, score = self._next(tokens, count, logits, limit, controls)
         return token, score, tf.nest.flatten(heads)
 
-    def _chosen(self, search, text, logits, limit):
+    def padded(
+        self,
+        text: Tensor,
+        count: Tensor,
+        past: list[Tensor],
+        start: Tensor,
+        limit: Tensor,
+        controls: dict[str, Tensor],
+        size: int,
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """Returns the same as a call, from tensors of fixed shapes, and new heads only.
+
+        It reads the tokens from `start` on, up to `size` of them, and then returns the next token
+        if these were all.
+
+        Args:
+            text: Ids of all tokens after the one that begins a text, and padding, int32
+                `[1, max_length]`.
+            count: Number of these tokens, int32 `[1]`.
+            past: Heads of the first P tokens, the one that begins the text included, each
+                `[1, G, P, K]`.
+            start: Number of tokens that have been read, int32 `[1]`, at most P and at most `count`.
+                Heads after these are ignored.
+            limit, controls: See a call.
+            size: Number T of positions of the heads that it returns.
+
+        Returns:
+            Token `[1]`, int32; score `[1]`, float32; and heads of the tokens from `start` on,
+            `[1, G, T, K]`, of which those after `count` are not defined.
+        """
+        vocabulary, model = self._predictor.vocabulary, self._predictor.model
+        count, start = tf.reshape(count, []), tf.reshape(start, [])
+        inputs = tf.pad(text, [[0, 0], [1, 0]], constant_values=vocabulary.bos_id)
+        inputs = tf.pad(inputs, [[0, 0], [0, size]], constant_values=vocabulary.pad_id)
+        unread = tf.slice(inputs, [0, start], [1, size])  # [1, T]
+        heads = tf.nest.pack_sequence_as(self._empty(), past)
+        x, heads = model.read_more(unread, heads, start)
+        last = tf.clip_by_value(count - start, 0, size - 1)
+        x = tf.gather(x, tf.reshape(last, [1]), axis=1)  # [1, 1, D]
+        logits = model.output_weights.project(x)  # [1, 1, V]
+        token, score = self._next(text, count, logits, limit, controls)
+        new = [part[:, :, -size:] for part in tf.nest.flatten(heads)]
+        return token, score, new
+
+    def _next(self, tokens, count, logits, limit, controls):
+        """Returns the next token and its score.
+
+        Args:
+            tokens: Padded text `[1, max_length]`.
+            count: Number of its tokens.
+            logits: `[1, 1, V]`.
+            limit, controls: See a call.
+        """
+        penalty = controls["repetition_penalty"]
+        return tf.cond(
+            tf.reshape(controls["temperature"], []) < 0,
+            lambda: self._chosen(Greedy(repetition_penalty=penalty), tokens, count, logits, limit),
+            lambda: self._chosen(Sample(**controls), tokens, count, logits, limit),
+        )
+
+    def _chosen(self, search, tokens, count, logits, limit):
         """Returns the token that a search chooses from logits `[1, 1, V]`, and its score."""
-        count, pad_id = tf.shape(text)[1], self._predictor.vocabulary.pad_id
         loop = loop_of(self._predictor, search, self._length, limit)
-        tokens = tf.pad(text, [[0, 0], [0, self._length - count]], constant_values=pad_id)
-        tokens = tf.ensure_shape(tokens, [1, self._length])
         state = loop.beginning(1, None, logits)._replace(index=count, tokens=tokens)
         (state,) = loop.step(state)
         return state.last, state.scores

@@ -124,24 +124,34 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return self._attend((query, key, value), places), (key, value)
 
     def read_more(
-        self, x: Tensor, past: tuple[Tensor, Tensor]
+        self, x: Tensor, past: tuple[Tensor, Tensor], start: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Returns the output at T positions after earlier ones, and the heads of all of them.
 
         Args:
             x: `[B, T, D]`, the positions after the earlier ones.
             past: Key and value heads of the P earlier positions, each `[B, G, P, K]`.
+            start: Number of earlier positions, a scalar integer of at most P. The later ones of the
+                P heads are then ignored: the first position of `x` follows `start` positions.
+                `None`: P.
 
         Returns:
             The output `[B, T, D]`, and two tensors `[B, G, P + T, K]`.
         """
-        start, length = ops.shape(past[0])[2], ops.shape(x)[1]
-        places = start + ops.arange(length, dtype="int32")  # [T]
+        held, length = ops.shape(past[0])[2], ops.shape(x)[1]
+        places = (held if start is None else start) + ops.arange(length, dtype="int32")  # [T]
         query, *new = self._project(x, places)
         pairs_of_heads = zip(past, new, strict=True)
         key, value = (ops.concatenate(pair, axis=2) for pair in pairs_of_heads)
-        keys = ops.arange(start + length, dtype="int32")  # [P + T]
+        keys = ops.arange(held + length, dtype="int32")  # [P + T]
         earlier = ops.expand_dims(ops.expand_dims(places, 1) >= keys, 0)  # [1, T, P + T]
+        if start is not None:
+            of_past = ops.arange(held, dtype="int32")  # [P]
+            keys = ops.concatenate([of_past, places])  # [P + T]
+            ignored = ops.concatenate([of_past >= start, ops.zeros_like(places, "bool")])
+            earlier = ops.expand_dims(
+                ops.logical_and(ops.expand_dims(places, 1) >= keys, ops.logical_not(ignored)), 0
+            )
         mask = join_masks(self._near(places, keys), earlier)
         bias, pairs = self._biases(query, key, places, keys)
         return self.attend(query, key, value, mask, False, bias, pairs), (key, value)

@@ -54,7 +54,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self, x: Tensor, count: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
     def read_more(
-        self, x: Tensor, past: tuple[Tensor, Tensor]
+        self, x: Tensor, past: tuple[Tensor, Tensor], start: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
     def _attend(
         self, heads, places, attention_mask=None, training=False, real=None, weights=False

@@ -67,9 +67,12 @@ class Residual(NamedTuple):
         """Returns the same as a call, computed by the sublayer's `read` and without dropout."""
         return self._leave(x, self.sublayer.read(self._enter(x), count), training=False)
 
-    def read_more(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, Any]:
+    def read_more(
+        self, x: Tensor, past: tuple[Tensor, ...], start: Tensor | None
+    ) -> tuple[Tensor, Any]:
         """Returns the same as a call, computed by `read_more` of the sublayer without dropout."""
-        return self._leave(x, self.sublayer.read_more(self._enter(x), past), training=False)
+        change = self.sublayer.read_more(self._enter(x), past, start)
+        return self._leave(x, change, training=False)
 
     def _enter(self, x):
         return self.norm(x) if self.pre_norm else x
@@ -324,17 +327,19 @@ class Block(ConfiguredLayer):
             )
         return self._transform(x), heads
 
-    def read_more(self, x: Tensor, past: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def read_more(
+        self, x: Tensor, past: tuple[Tensor, ...], start: Tensor | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Runs a causal block without cross-attention at T positions after earlier ones.
 
         Args:
             x: `[B, T, D]`.
-            past: See `MultiHeadSelfAttention.read_more`.
+            past, start: See `MultiHeadSelfAttention.read_more`.
 
         Returns:
             The output `[B, T, D]`, and the heads of all positions.
         """
-        x, heads = self.residual(self.history_role).read_more(x, past)  # [B, T, D]
+        x, heads = self.residual(self.history_role).read_more(x, past, start)  # [B, T, D]
         return self._transform(x), heads
 
     def step(

@@ -165,7 +165,9 @@ class Stack(ConfiguredLayer):
             heads.append(of_block)
         return tuple(heads)
 
-    def read_more(self, x: Tensor, past: tuple) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
+    def read_more(
+        self, x: Tensor, past: tuple, start: Tensor | None = None
+    ) -> tuple[Tensor, tuple[tuple[Tensor, ...], ...]]:
         """Runs a causal stack without memory at T positions after earlier ones, in one pass.
 
         All blocks must have self-attention: the state of another mixer is not continued here.
@@ -173,6 +175,7 @@ class Stack(ConfiguredLayer):
         Args:
             x: The embedded positions, `[B, T, D]`.
             past: For each block, key and value heads of the P earlier positions, `[B, G, P, K]`.
+            start: See `MultiHeadSelfAttention.read_more`.
 
         Returns:
             The output `[B, T, D]`, and for each block the heads of all positions,
@@ -180,7 +183,7 @@ class Stack(ConfiguredLayer):
         """
         heads, x = [], self._begin(x)
         for block, of_block in zip(self.blocks, past, strict=True):
-            x, of_block = block.read_more(x, of_block)
+            x, of_block = block.read_more(x, of_block, start)
             heads.append(of_block)
         return self._end(x), tuple(heads)
 

@@ -61,8 +61,8 @@ class Chat:
             generator = TextGenerator.from_run(model)
         if not hasattr(generator, "kept_text"):
             raise ValueError(
-                "A chat needs a language model: a run, or an .onnx file that was exported with "
-                f"--streaming. Received: {getattr(model, 'path', model)}."
+                "A chat needs a language model: a run, or an .onnx or .tflite file that was "
+                f"exported with --streaming. Received: {getattr(model, 'path', model)}."
             )
         template = generator.chat_template if template is None else template
         if not isinstance(template, ChatTemplate):

@@ -132,20 +132,23 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         """
         return self.decoder.read(self.embedding(tokens, training=False), count=count)
 
-    def read_more(self, tokens: Tensor, past: tuple) -> tuple[Tensor, tuple]:
+    def read_more(
+        self, tokens: Tensor, past: tuple, start: Tensor | None = None
+    ) -> tuple[Tensor, tuple]:
         """Reads T positions after earlier ones in one pass, without dropout.
 
         Args:
             tokens: Token ids `[B, T]`, integer.
             past: For each block, key and value heads of the P earlier positions, `[B, G, P, K]`,
                 such as `read` or this method has returned; P = 0 before the first position.
+            start: See `MultiHeadSelfAttention.read_more`.
 
         Returns:
             The hidden states `[B, T, D]`, and the heads of all positions, `[B, G, P + T, K]`.
         """
-        start = ops.shape(past[0][0])[2]
-        x = self.embedding(tokens, start=start, training=False)  # [B, T, D]
-        return self.decoder.read_more(x, past)
+        place = ops.shape(past[0][0])[2] if start is None else start
+        x = self.embedding(tokens, start=place, training=False)  # [B, T, D]
+        return self.decoder.read_more(x, past, start)
 
     def step(
         self, tokens: Tensor, cache: tuple, index: Tensor, attention_mask: Tensor | None = None

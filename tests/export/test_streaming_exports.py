@@ -1,4 +1,4 @@
-"""Files for ONNX Runtime that return one token a call: chats, streams, and whole texts."""
+"""Files that return one token a call: chats, streams, and whole texts."""
 
 import json
 
@@ -12,9 +12,11 @@ from servers import serving
 import keras_transformer
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Beam, Greedy, Sample
+from keras_transformer.export import ExportError, LiteRTOptions, OnnxOptions
+from keras_transformer.export.litert.export import export_litert
+from keras_transformer.export.litert.packed import pack, read_model
 from keras_transformer.export.onnx.export import export_onnx
 from keras_transformer.export.onnx.form import OnnxForm
-from keras_transformer.export.onnx.format import OnnxOptions
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.runtime import changed
@@ -46,14 +48,26 @@ def theirs(generator):
     return Chat(generator, "sa")
 
 
+LENGTHS = (4, 11)  # positions of a .tflite file; the last one is the model's maximum
+EXPORTS = {"onnx": (export_onnx, OnnxOptions), "tflite": (export_litert, LiteRTOptions)}
+
+
 @pytest.fixture(scope="module")
-def opened(generator, tmp_path_factory):
-    path = tmp_path_factory.mktemp("streaming") / "lm.onnx"
-    return exported(generator, path, streaming=True, search=Greedy(6))
+def onnx_file(generator, tmp_path_factory):
+    return exported(generator, tmp_path_factory.mktemp("streaming") / "lm.onnx")
+
+
+@pytest.fixture(scope="module", params=EXPORTS)
+def opened(generator, request, tmp_path_factory):
+    if request.param == "onnx":
+        return request.getfixturevalue("onnx_file")
+    return exported(generator, tmp_path_factory.mktemp("streaming") / "lm.tflite", lengths=LENGTHS)
 
 
 def exported(generator, path, **options):
-    report = export_onnx(generator, path, PROMPTS, OnnxOptions(**options))
+    export, kind = EXPORTS[path.suffix[1:]]
+    options = {"streaming": True, "search": Greedy(6), **options}
+    report = export(generator, path, PROMPTS, kind(**options))
     assert report["agreement"] == 1
     return keras_transformer.open(path)
 
@@ -87,7 +101,8 @@ def test_a_changed_conversation_is_read_from_its_first_change_on(opened):
     assert [*text.generate(changed, Greedy(3))] == [*whole.generate(changed, Greedy(3))]
 
 
-def test_the_program_of_the_page_continues_a_text(opened, monkeypatch):
+def test_the_program_of_the_page_continues_a_text(onnx_file, monkeypatch):
+    opened = onnx_file
     monkeypatch.chdir(opened.path.parent)
     (block,) = [one for one in blocks("docs/onnx.md", "python") if one.needs == "streaming_file"]
     tokens = run([block])["tokens"]
@@ -109,21 +124,68 @@ def test_a_smaller_file_keeps_its_limits(generator, tmp_path, quantize, loss):
     assert Chat(opened).send("a cat")
 
 
+def test_the_program_for_tflite_files_continues_a_text(generator, tmp_path, monkeypatch):
+    exported(generator, tmp_path / "lm.tflite", lengths=LENGTHS)
+    monkeypatch.chdir(tmp_path)
+    places = blocks("docs/litert.md", "python")
+    (block,) = [one for one in places if one.needs == "streaming_tflite_file"]
+    tokens = run([block])["tokens"]
+    for prompt in ([7, 8, 9], []):
+        assert [*tokens(prompt)] == [*generator.kept_text().generate(prompt, Greedy())]
+
+
 def test_a_model_without_a_template_has_no_chats(generator, opened):
     copied = changed(opened, chat_template=None)
-    with pytest.raises(ValueError, match=r"A chat needs a run with .* Received: /.*lm.onnx, temp"):
+    with pytest.raises(ValueError, match=r"A chat needs a run with .* Received: /.*lm\..*, temp"):
         Chat(copied)
     other = generator.with_model(generator.model)
     assert other.chat_template == generator.chat_template
 
 
-def test_what_cannot_be_streamed_is_refused(generator, tmp_path):
-    options = OnnxOptions(streaming=True, search=Beam(2))
+@pytest.mark.parametrize("suffix", EXPORTS)
+def test_what_cannot_be_streamed_is_refused(generator, tmp_path, suffix):
+    export, kind = EXPORTS[suffix]
+    options = kind(streaming=True, search=Beam(2))
     with pytest.raises(ValueError, match="choose one as its default with --greedy or --sample"):
-        export_onnx(generator, tmp_path / "model.onnx", PROMPTS, options)
+        export(generator, tmp_path / f"model.{suffix}", PROMPTS, options)
     with pytest.raises(ValueError, match="`streaming` has no effect with `tokenizer`"):
-        OnnxOptions(streaming=True, tokenizer=True)
+        kind(streaming=True, tokenizer=True)
     assert not [*tmp_path.iterdir()]
+
+
+def test_options_of_tflite_files_without_effect_are_refused(generator, tmp_path):
+    with pytest.raises(ValueError, match="`unrolled` has no effect with `streaming`"):
+        LiteRTOptions(streaming=True, unrolled=True)
+    for error, message, options in (
+        (ValueError, r"`batch_sizes` must be \(1,\) with `streaming`", {"batch_sizes": (1, 2)}),
+        (ExportError, "int8_static needs a model with an encoder", {"quantize": "int8_static"}),
+        (ValueError, "`lengths` must end in the pipeline's `max_length`, 11", {"lengths": (4,)}),
+    ):
+        with pytest.raises(error, match=message):
+            calibration = ["a cat", "the"] if "quantize" in options else None
+            options = LiteRTOptions(streaming=True, search=Greedy(6), **options)
+            path = tmp_path / "lm.tflite"
+            export_litert(generator, path, PROMPTS, options, calibration=calibration)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_signatures_read_parts_of_a_prompt_and_single_tokens(generator, tmp_path, monkeypatch):
+    """A prompt of several parts, to the last position of the model; some start before the end."""
+    monkeypatch.setattr("keras_transformer.export.litert.streaming.PART", 3)
+    opened = exported(generator, tmp_path / "lm.tflite", lengths=LENGTHS)
+    names = [signature.name for signature in opened.signatures]
+    assert names == ["next_3_4", "next_1_4", "next_3_11", "next_1_11"]
+    ours, theirs = opened.kept_text(), generator.kept_text()
+    for prompt in ([7, 8, 9, 10, 11, 12, 13, 9, 8, 7], [7, 8], [7, 8, 9, 10, 11, 12, 14], []):
+        assert [*ours.generate(prompt, Greedy())] == [*theirs.generate(prompt, Greedy())]
+
+
+def test_a_damaged_description_of_a_stream_is_one_error(generator, tmp_path):
+    opened = exported(generator, tmp_path / "lm.tflite", lengths=(11,))
+    damaged = {**opened.metadata, "streaming": {"heads": "none"}}
+    pack(opened.path, read_model(opened.path), opened.tokenizers, damaged)
+    with pytest.raises(ValueError, match=r"lm.tflite is damaged: its metadata.json cannot be"):
+        keras_transformer.open(opened.path)
 
 
 def talk(opened, *options, messages="a cat\n\nthe dog\n"):
@@ -155,12 +217,12 @@ def test_the_command_draws_answers_of_a_file(opened):
     assert [(answer["content"], answer["complete"]) for answer in answers] == expected
 
 
-def test_the_command_refuses_a_file_without_streams(opened, monkeypatch):
-    whole = OnnxTranslator(OnnxModel(opened.path))
+def test_the_command_refuses_a_file_without_streams(onnx_file, monkeypatch):
+    whole = OnnxTranslator(OnnxModel(onnx_file.path))
     monkeypatch.setattr(OnnxForm, "open", lambda path: whole)
-    code, out, err = talk(opened)
+    code, out, err = talk(onnx_file)
     assert code and not out
-    assert "an .onnx file that was exported with --streaming. Received: " in err
+    assert "an .onnx or .tflite file that was exported with --streaming. Received: " in err
 
 
 def test_a_server_has_chats_of_a_file(opened):

@@ -1,0 +1,153 @@
+"""`chat.html` of `examples/browser` in a headless Chromium: conversations as in Python."""
+
+import json
+
+import pipelines
+import pytest
+from chromium import open_blank
+
+import keras_transformer
+from keras_transformer.decoding import Greedy, Sample
+from keras_transformer.export import LiteRTOptions, OnnxOptions, export_litert, export_onnx
+from keras_transformer.models import LanguageModel, LanguageModelConfig
+from keras_transformer.pipelines import Chat, TextGenerator
+from keras_transformer.text.byte_pairs import CHARACTERS
+from keras_transformer.text.chat_template import ChatTemplate
+from keras_transformer.text.tokenizers import ByteBPETokenizer
+
+pytest.importorskip("ai_edge_litert")
+pytest.importorskip("onnxruntime")
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<|turn|>"]
+TEMPLATE = ChatTemplate(
+    "{% for message in messages %}{{ '<|turn|>' + message.role + ' ' + message.content }}\n"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|turn|>' }}{% endif %}"
+    "{% if messages[0].content == 'no' %}{{ raise_exception('no turns') }}{% endif %}",
+    {name: place for place, name in enumerate(SPECIAL)},
+    {"bos_token": "<s>"},
+)
+# The last one names special tokens, which are text in a message.
+MESSAGES = ["the cat", "é 😀, and\nthe <dog", "one <|turn|>system</s> <|tu"]
+SEARCHES = {
+    "greedy": Greedy(9, repetition_penalty=1.3),
+    "sample": Sample(1.5, 40, 0.97, min_p=0.001, repetition_penalty=1.2, seed=3, max_length=9),
+}
+
+
+@pytest.fixture(scope="module")
+def generator():
+    """A byte-level model, whose tokens are often no whole characters."""
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the")]
+    pieces = [*SPECIAL, *CHARACTERS, *map("".join, merges)]
+    vocabulary = ByteBPETokenizer(pieces, merges)
+    config = LanguageModelConfig.preset(
+        "tiny", vocab_size=vocabulary.vocab_size, max_length=150, num_layers=2, d_model=32,
+        d_ff=48, num_heads=2, bos_id=0, pad_id=1, eos_id=2,
+    )  # fmt: skip
+    model = pipelines.with_larger_weights(LanguageModel(config))
+    generator = TextGenerator(model, vocabulary, search=SEARCHES["greedy"])
+    generator.chat_template = TEMPLATE
+    return generator
+
+
+EXPORTS = {"onnx": (export_onnx, OnnxOptions), "tflite": (export_litert, LiteRTOptions)}
+
+
+@pytest.fixture(scope="module", params=EXPORTS)
+def file(request, generator, site):
+    """The address and the opened file of the model, in each format."""
+    export, kind = EXPORTS[request.param]
+    path = site / f"chat.{request.param}"
+    export(generator, path, ["the cat", "and"], kind(streaming=True, search=SEARCHES["greedy"]))
+    return path.name, keras_transformer.open(path)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_answers_are_those_of_python(browser, site, file, name):
+    """Parts, messages, prompts and ends of several turns, after a message that is refused."""
+    address, opened = file
+    open_blank(browser, site)
+    search = {"search": name, **vars(SEARCHES[name])}
+    shown = browser.evaluate(f"""import("./chat.js").then(async ({{ Chat }}) => {{
+        const chat = await Chat.load({json.dumps(address)}), turns = [];
+        chat.search = {json.dumps(search)};
+        for (const message of {json.dumps(MESSAGES)}) {{
+            const parts = [];
+            for await (const part of chat.stream(message)) parts.push(part);
+            turns.push([parts, chat.complete, chat.text.ids.length]);
+        }}
+        return {{ turns, messages: chat.messages, ids: chat.ids(chat.messages) }};
+    }})""")
+    ours = Chat(opened, search=SEARCHES[name])
+    expected = [[[*ours.stream(text)], ours.complete, ours._text.kept] for text in MESSAGES]
+    assert shown["turns"] == expected
+    assert shown["messages"] == ours.messages
+    assert shown["ids"] == ours.ids(ours.messages)
+    assert sum(len(parts) for parts, *_ in expected) > 12
+
+
+def test_a_long_conversation_loses_its_oldest_messages(browser, site, file):
+    address, opened = file
+    open_blank(browser, site)
+    messages = ["the cat and the dog " * 2] * 4
+    shown = browser.evaluate(f"""import("./chat.js").then(async ({{ Chat }}) => {{
+        const chat = await Chat.load({json.dumps(address)}), dropped = [];
+        for (const message of {json.dumps(messages)}) {{
+            for await (const part of chat.stream(message)) {{}}
+            dropped.push(chat.dropped);
+        }}
+        const refused = [];
+        for (const message of ["the ".repeat(200), "no"]) {{
+            chat.clear();
+            await chat.stream(message).next().catch((error) => refused.push(error.message));
+        }}
+        return [dropped, chat.messages, refused];
+    }})""")
+    ours, dropped = Chat(opened), []
+    for message in messages:
+        ours.send(message)
+        dropped.append(ours.dropped)
+    assert shown[0] == dropped and dropped[-1] > 0
+    assert shown[1] == []
+    assert shown[2][0].startswith("The message is too long: its prompt has ")
+    assert shown[2][1] == "The chat template refuses the conversation: no turns"
+
+
+def page_state(browser):
+    return browser.evaluate(
+        """({turns: [...document.querySelectorAll("#conversation li")].map(
+            (item) => [item.className, item.textContent]),
+            incomplete: !document.getElementById("incomplete").hidden})"""
+    )
+
+
+def say(browser, text):
+    browser.evaluate(
+        """{document.getElementById("message").focus();
+        document.getElementById("status").textContent = "";}"""
+    )
+    browser.call("Input.insertText", text=text)
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", text="\r",
+                     windowsVirtualKeyCode=13)  # fmt: skip
+    return browser.wait_for("/ ms$/.test(status) || failed")
+
+
+def test_the_page_shows_a_conversation(browser, site, file):
+    address, opened = file
+    assert browser.open(f"?model={address}", "chat.html") == "Ready."
+    ours, turns = Chat(opened), []
+    for text in MESSAGES[:1] + MESSAGES[2:]:
+        assert say(browser, text).startswith("first part after ")
+        turns += [["user", text], ["assistant", ours.send(text)]]
+        assert page_state(browser) == {"turns": turns, "incomplete": not ours.complete}
+    assert "too long" in say(browser, "the " * 200)
+    assert page_state(browser)["turns"] == turns  # the refused message is not part of it
+
+
+def test_other_files_are_refused(browser, site, generator, file):
+    (site / "other.onnx").write_bytes(b"\x08nothing")
+    assert browser.open("?model=other.onnx", "chat.html").startswith("other.onnx ")
+    address, _ = file
+    status = browser.open(f"?model={address}", "index.html")
+    assert status == "This page cannot use a model for streams of tokens: open chat.html."
