@@ -423,7 +423,8 @@ DECLARED_AGAIN = {
     "seed": "one of a training, one of outputs that are drawn",
     # Two formats have the option, whose declaration is one function of `export/options.py`.
     **dict.fromkeys(
-        ["lengths", "batch_sizes", "search", "n_best", "alignment", "tokenizer"], "formats"
+        ["lengths", "batch_sizes", "search", "n_best", "alignment", "tokenizer", "streaming"],
+        "formats",
     ),
     "quantize": "formats",
 }

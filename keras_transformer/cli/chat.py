@@ -52,7 +52,7 @@ PLACE = "{text}"  # of a line of stdin in a message
 def chat(model, system, message, as_json, **options: Any) -> None:
     """Talk to MODEL, an instruct model with a chat template.
 
-    MODEL is a run, or a file that export onnx or export litert wrote with --streaming.
+    MODEL is a run, or an .onnx or .tflite file with one token a call (--streaming).
 
     In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. Otherwise each line of
     stdin is a message; with --message, each line becomes a message without earlier ones. If the
