@@ -15,10 +15,10 @@ function seconds() {
 }
 
 for await (const line of readline.createInterface({ input: process.stdin })) {
-  const { ids, count } = JSON.parse(line);
+  const { ids, begins, count } = JSON.parse(line);
   await sequence.clearHistory();
   const tokens = [], times = [seconds()];
-  for await (const token of sequence.evaluate(ids, { temperature: 0 })) {
+  for await (const token of sequence.evaluate([...begins, ...ids], { temperature: 0 })) {
     tokens.push(token);
     times.push(seconds());
     if (tokens.length === count) break;

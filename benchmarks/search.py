@@ -4,16 +4,16 @@
     python benchmarks/search.py INDEX RUN queries.txt
 
 `benchmarks/search_texts.py` writes the files of texts. The queries are embedded first, which is not
-measured. Times are processor times, medians of five passes of each way in turn: the exact search of
-dense vectors and the graph if there is one; or the search with postings, and dot products with all
-vectors for comparison.
+measured. Times are processor times, medians of the passes of each way in turn: the exact search of
+dense vectors or of vectors of tokens, and the graph if there is one; or the search with postings,
+and dot products with all vectors for comparison.
 """
 
 import resource
 import statistics
-import sys
 import time
 
+import click
 import numpy as np
 
 import keras_transformer
@@ -21,7 +21,7 @@ from keras_transformer.retrieval.index import TextIndex
 from keras_transformer.retrieval.nearest import best
 from keras_transformer.text.lines import read_lines
 
-TOP, QUERIES, PASSES = 10, 1000, 5
+TOP = 10
 BATCHES = (1, 64)
 
 
@@ -70,20 +70,26 @@ def seconds_of(search, queries, batch):
     return time.process_time() - begin
 
 
-def main(folder, run, queries):
-    """Prints the figures."""
+@click.command(context_settings={"show_default": True})
+@click.argument("folder", metavar="INDEX")
+@click.argument("run")
+@click.argument("texts", metavar="QUERIES")
+@click.option("--queries", default=1000, type=click.IntRange(1), help="Number of queries.")
+@click.option("--passes", default=5, type=click.IntRange(1), help="Number of passes of each way.")
+def main(folder, run, texts, queries, passes):
+    """Measure the search of INDEX, which RUN built, for lines of the file QUERIES."""
     model = keras_transformer.open(run)
-    texts = read_lines(queries)
-    texts = texts[:: max(1, len(texts) // QUERIES)][:QUERIES]
+    texts = read_lines(texts)
+    texts = texts[:: max(1, len(texts) // queries)][:queries]
     index = TextIndex(folder)
-    encoded = index.store.kind.encode(model, texts, 64)
+    encoded = index.store.kind.encode_queries(model, texts, 64)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     size = sum(path.stat().st_size for path in index.store.folder.iterdir())
     print(f"{len(index):,} texts, {index.described}, {size / 1e6:.1f} MB on disk")
     ways = ways_of(index)
     for batch in BATCHES:
         times = {name: [] for name in ways}
-        for _ in range(PASSES):
+        for _ in range(passes):
             for name, search in ways.items():
                 times[name].append(seconds_of(search, encoded, batch))
         rates = {name: len(encoded) / statistics.median(x) for name, x in times.items()}
@@ -101,4 +107,4 @@ def main(folder, run, queries):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

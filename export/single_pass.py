@@ -78,6 +78,10 @@ class OpenPass(PassAnswering):
 
         return self.codec.answered(examples, encode, answer)
 
+    def answer_part(self, part, texts) -> dict[str, np.ndarray]:  # noqa: D102
+        with refusals(self.path):
+            return self.codec.answered_part(part, texts, self.run)
+
     def _encode(self, request):
         """Returns the result of `Codec.encode`; texts are read in a graph, as in the run.
 

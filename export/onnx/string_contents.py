@@ -7,7 +7,8 @@ from keras_transformer.export.onnx.generated import OnnxGeneration
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.packages import require_extensions
 from keras_transformer.export.onnx.string_graph import OPERATORS, check_ratio, with_strings
-from keras_transformer.export.onnx.string_proof import UNKNOWN, require_same_strings
+from keras_transformer.export.onnx.string_proof import require_same_strings
+from keras_transformer.export.onnx.strings_apart import UNKNOWN
 from keras_transformer.export.onnx.strings_runtime import OnnxStringTranslator, StringModel
 from keras_transformer.export.onnx.vocabularies import check_vocabulary
 from keras_transformer.export.parity import compare, require_identical

@@ -26,7 +26,6 @@ from keras_transformer.export.runtime import padded
 from keras_transformer.tasks.strings import encode
 from keras_transformer.text.sentencepiece_model import read_model
 
-UNKNOWN = "\ue000"  # a private-use character, which no vocabulary has
 SPACE = "▁"  # as SentencePiece writes a space
 DECODED = "decoded"  # an output
 
@@ -43,7 +42,8 @@ def require_same_strings(tokenizers: Any, samples: list[str], max_length: int) -
         ExportError: If token ids or texts differ. The message names the first text.
     """
     source, target = tokenizers
-    texts = [*samples, *(piece.replace(SPACE, " ") + UNKNOWN for piece in _pieces(source))]
+    pieces = (piece.replace(SPACE, " ") + strings_apart.UNKNOWN for piece in _pieces(source))
+    texts = [*samples, *pieces]
     ids, *_ = encode(source, tf.constant(texts), max_length)
     known, *_ = encode(target, tf.constant(samples), max_length)
     unk_id, eos_id = target.unk_id, target.eos_id

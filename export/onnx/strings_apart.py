@@ -14,6 +14,7 @@ from keras_transformer.export.onnx.packages import EXTENSIONS, load_runtime, ope
 
 CONTENTS, ANSWER = "contents", "answer"  # signatures of a `StringSession`
 INPUTS, OUTPUTS, NAMES, PROPERTIES = "inputs", "outputs", "names", "properties"
+UNKNOWN = "\ue000"  # a private-use character, which no vocabulary has
 
 
 class StringSession:
@@ -60,10 +61,14 @@ class StringSession:
 
 
 def _decoded(array):
-    """Returns an array in which bytes, as `serve` receives strings, are strings."""
+    """Returns an array in which bytes, as `serve` receives strings, are strings.
+
+    The operators of onnxruntime-extensions 0.15 read a string up to its first U+0000, which no
+    vocabulary of SentencePiece has. Another unknown character takes its place.
+    """
     if array.dtype.kind != "O":
         return array
-    flat = [text.decode() for text in array.ravel().tolist()]
+    flat = [text.decode().replace("\0", UNKNOWN) for text in array.ravel().tolist()]
     return np.array(flat, object).reshape(array.shape)
 
 

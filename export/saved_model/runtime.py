@@ -302,6 +302,11 @@ class SavedModelSinglePass(PassAnswering):
         options = {} if self._chosen is None else self._chosen.request(len(examples))
         return self.codec.results(self.run(**self.codec.request(examples), **options))
 
+    def answer_part(self, part, texts) -> dict[str, np.ndarray]:  # noqa: D102
+        sentences = tf.constant(list(texts), tf.string, [len(texts)])
+        answers = self._model.signatures[part](sentences=sentences)
+        return {name: value.numpy() for name, value in answers.items()}
+
     def run(self, **request: np.ndarray) -> dict[str, np.ndarray]:
         """Returns the answers to a request, both as arrays by name."""
         answer = self._answer if self._chosen is None else self._model.signatures[OPTIONS]

@@ -56,31 +56,31 @@ PROMPT += "the model, mostly none]"
 @option(
     "--dtype",
     type=click.Choice(["float32", "float16"]),
-    group="Dense vectors",
+    group="Vectors on disk",
     help="Type of the numbers on disk; float16 takes half the space.  [default: float32]",
 )
 @option(
     "--similarity",
     type=click.Choice(["dot", "cosine"]),
-    group="Dense vectors",
-    help="Score of two vectors. The dot product is the cosine if the model normalises its vectors."
+    group="Vectors on disk",
+    help="Score of two texts' vectors. The dot product is the cosine if the model normalises them."
     "  [default: dot]",
 )
 @option(
     "--approximate",
     is_flag=True,
     default=None,
-    group="Dense vectors",
+    group="Vectors on disk",
     help="Also write a graph of near vectors (HNSW) with usearch, for large indexes.",
 )
 @batch_size("Number of texts to embed at a time.", group=None)
 def index(model, source, folder, append, prompt, batch_size, **options):
     """Write an index of the lines of a file, which `search` searches.
 
-    MODEL is a run or an export for embedding or sparse embedding, which determines what the index
-    stores: dense vectors, or postings of sparse ones. An index that was interrupted is continued by
-    the same command. The dot products of a query and all texts are computed exactly, unless the
-    index has a graph.
+    MODEL is a run or an export for embedding, sparse embedding or late interaction, which
+    determines what the index stores: dense vectors, postings of sparse ones, or a vector for each
+    token. An index that was interrupted is continued by the same command. The scores of a query and
+    all texts are computed exactly, unless the index has a graph.
     """
     from keras_transformer.retrieval.index import TextIndex
     from keras_transformer.retrieval.kinds import kind_of

@@ -54,13 +54,13 @@ class DenseIndex(IndexKind):
 
     def parts(self, encoded, manifest) -> tuple[dict[str, bytes], dict]:  # noqa: D102
         values = _scaled(encoded, manifest)
-        return {VECTORS: np.ascontiguousarray(values, _dtype(manifest)).tobytes()}, {}
+        return {VECTORS: np.ascontiguousarray(values, dtype_of(manifest)).tobytes()}, {}
 
     def sizes(self, manifest) -> dict[str, int]:  # noqa: D102
-        return {VECTORS: manifest["count"] * manifest["dimensions"] * _dtype(manifest).itemsize}
+        return {VECTORS: manifest["count"] * manifest["dimensions"] * dtype_of(manifest).itemsize}
 
     def check(self, manifest) -> None:  # noqa: D102
-        _dtype(manifest), int(manifest["dimensions"]), manifest["similarity"]
+        dtype_of(manifest), int(manifest["dimensions"]), manifest["similarity"]
 
     def finish(self, store) -> dict[str, Any]:  # noqa: D102
         if store.manifest["graph"]:
@@ -109,11 +109,12 @@ def vectors_of(store) -> np.ndarray:
     """Returns the vectors of an index, `[N, D]`, mapped from the file."""
     shape = store.count, store.manifest["dimensions"]
     if not store.count:
-        return np.zeros(shape, _dtype(store.manifest))
-    return np.memmap(store.folder / VECTORS, _dtype(store.manifest), "r", shape=shape)
+        return np.zeros(shape, dtype_of(store.manifest))
+    return np.memmap(store.folder / VECTORS, dtype_of(store.manifest), "r", shape=shape)
 
 
-def _dtype(manifest):
+def dtype_of(manifest) -> np.dtype:
+    """Returns the type of the numbers of an index."""
     return np.dtype(DTYPES[manifest["dtype"]])
 
 

@@ -36,9 +36,9 @@ class TextIndex:
 
     Args:
         folder: The folder.
-        answering: The model that built the index, or one of its exports: an `Embedder` or a
-            `SparseEmbedder`, or what `keras_transformer.open` returns for it. `None`: vectors are
-            given instead of texts.
+        answering: The model that built the index, or one of its exports: an `Embedder`, a
+            `SparseEmbedder` or a `LateInteractionRanker`, or what `keras_transformer.open` returns
+            for it. `None`: vectors are given instead of texts.
 
     Raises:
         ValueError: If the folder holds no finished index, a file is damaged, or the model gives
@@ -86,8 +86,8 @@ class TextIndex:
         """Builds an index, continues one that was interrupted, or appends to a finished one.
 
         Args:
-            answering: A model for embedding or sparse embedding, with the prompt of the texts. It
-                determines the kind of index.
+            answering: A model for embedding, sparse embedding or late interaction, with the prompt
+                of the texts. It determines the kind of index.
             texts: The texts; empty ones are left out, but count as lines.
             folder: The folder.
             append: Whether the texts are added to a finished index.
@@ -95,7 +95,8 @@ class TextIndex:
             progress: Function of the number of texts that were added. `None`: no progress.
             model: Path of the model, which the index states.
             prompt: Name of the prompt, which the index states.
-            **options: Options of the kind: see `DenseIndex`. A `SparseIndex` has none.
+            **options: Options of the kind: see `DenseIndex` and `TokenIndex`. A `SparseIndex` has
+                none.
 
         Raises:
             ValueError: If the folder holds a finished index and `append` is false, or none and it
@@ -131,7 +132,7 @@ class TextIndex:
         check_count("top", top)
         if not len(queries):
             return []
-        encoded = self.store.kind.encode(self.answering, list(queries), batch_size)
+        encoded = self.store.kind.encode_queries(self.answering, list(queries), batch_size)
         lines = self.store.rows["line"]
         return [
             [
@@ -145,7 +146,8 @@ class TextIndex:
         """Returns the scores and the rows of the most similar texts of each query.
 
         Args:
-            queries: What the model answers for Q queries: vectors `[Q, D]`, or `SparseVector`s.
+            queries: What the model answers for Q queries: vectors `[Q, D]`, `SparseVector`s, or a
+                list of arrays `[tokens, N]`.
             top, exact: See `search`.
         """
         return self.searcher.nearest(queries, top, exact)

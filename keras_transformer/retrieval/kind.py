@@ -30,7 +30,7 @@ class IndexSearcher(abc.ABC):
         """Returns the nearest rows of each query, at most `top`.
 
         Args:
-            queries: Q encoded queries: see `IndexKind.encode`.
+            queries: Q encoded queries: see `IndexKind.encode_queries`.
             top: Largest number of rows of a query.
             exact: Whether to compare all rows even if there is a faster way.
         """
@@ -70,6 +70,10 @@ class IndexKind(abc.ABC):
     @abc.abstractmethod
     def encode(self, answering: Any, texts: Sequence[str], batch_size: int) -> Any:
         """Returns what a model answers for texts, a sequence of N."""
+
+    def encode_queries(self, answering: Any, queries: Sequence[str], batch_size: int) -> Any:
+        """Returns what a model answers for queries, mostly the same as for texts."""
+        return self.encode(answering, queries, batch_size)
 
     @abc.abstractmethod
     def probes(self, answering: Any) -> list:

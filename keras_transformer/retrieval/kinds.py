@@ -5,8 +5,11 @@ from typing import Any
 from keras_transformer.retrieval.dense import DenseIndex
 from keras_transformer.retrieval.kind import IndexKind
 from keras_transformer.retrieval.sparse import SparseIndex
+from keras_transformer.retrieval.tokens import TokenIndex
 
-KINDS: dict[str, IndexKind] = {kind.name: kind for kind in (DenseIndex(), SparseIndex())}
+KINDS: dict[str, IndexKind] = {
+    kind.name: kind for kind in (DenseIndex(), SparseIndex(), TokenIndex())
+}
 
 
 def kind_of(answering: Any) -> IndexKind:
@@ -18,7 +21,8 @@ def kind_of(answering: Any) -> IndexKind:
     for kind in KINDS.values():
         if kind.task == answering.task:
             return kind
-    tasks = " or ".join(kind.task for kind in KINDS.values())
+    *tasks, last = (kind.task for kind in KINDS.values())
+    tasks = f"{', '.join(tasks)} or {last}"
     advice = ""
     if getattr(getattr(answering, "codec", None), "sorts", False):
         advice = " Search with such a model, and sort what it finds with predict --sort."

@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from keras_transformer.options import LANGUAGES, OptionError
 from keras_transformer.tasks.results import Translation
 from keras_transformer.tasks.strings import check_sentences, map_sorted
@@ -305,6 +307,32 @@ class PassAnswering(Answering):
     def run(self, **tensors: Any) -> dict[str, Any]:
         """Returns the numbers of the model for its inputs, both as arrays by name."""
         raise NotImplementedError
+
+    def answer_part(self, part: str, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        """Returns the answers to a part of an example, arrays `[B, ...]` by name.
+
+        Args:
+            part: One of `Codec.parts`, such as `"queries"`.
+            texts: Sequence of B strings.
+        """
+        raise NotImplementedError
+
+    def part_vectors(
+        self, part: str, texts: Sequence[str], batch_size: int = 64
+    ) -> list[np.ndarray]:
+        """Returns the vectors of tokens that are compared, an array `[tokens, N]` for each text.
+
+        Args:
+            part, texts: See `answer_part`.
+            batch_size: Number of texts at a time. A batch contains texts of similar length.
+        """
+
+        def embed(batch):
+            answers = self.answer_part(part, batch)
+            pairs = zip(answers["vectors"], answers["mask"], strict=True)
+            return [vectors[mask] for vectors, mask in pairs]
+
+        return map_sorted(embed, texts, batch_size)
 
     def is_one(self, inputs: Any) -> bool:  # noqa: D102
         return self.codec.is_one(inputs)

@@ -151,7 +151,8 @@ def test_another_model_is_refused(tmp_path, other, message):
         TextIndex.build(other, TEXTS, tmp_path, append=True)
     translator = types.SimpleNamespace(task="translation")
     with pytest.raises(
-        ValueError, match="needs a model for embedding or sparse_embedding, .*: a model for tra"
+        ValueError,
+        match="needs a model for embedding, sparse_embedding or late_i.*: a model for tra",
     ):
         TextIndex(tmp_path, translator)
     TextIndex(tmp_path, Hashes().with_settings(prompt="query: "))  # a prompt is no other model

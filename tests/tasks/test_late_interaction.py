@@ -13,7 +13,6 @@ from keras_transformer.export.ctranslate2.expressible import check_expressible
 from keras_transformer.export.errors import ExportError
 from keras_transformer.models import MultiVectorEncoder, MultiVectorEncoderConfig
 from keras_transformer.pipelines import LateInteractionRanker
-from keras_transformer.retrieval.kinds import kind_of
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.late_interaction.codec import Interaction
 from keras_transformer.tasks.late_interaction.max_sim import max_sim, similarities
@@ -175,11 +174,6 @@ def test_the_task_ranks_the_passages_of_all_queries(tmp_path):
         task.evaluate(ranker, [[], []])
     with pytest.raises(ValueError, match="`--reference` has no effect"):
         task.read_files(tmp_path / "pairs.tsv", tmp_path / "pairs.tsv")
-
-
-def test_an_index_of_vectors_of_tokens_is_refused_with_advice():
-    with pytest.raises(ValueError, match=r"a model for late_interaction. Search with .* --sort."):
-        kind_of(pipelines.ranker())
 
 
 def test_queries_whose_expansion_is_not_attended_to_have_no_place_in_ctranslate2():

@@ -204,6 +204,12 @@ class InteractionCodec(TextPairCodec):
         ids, truncated = self.rows.of_strings(side, sentences)
         return ids, self.rows.counted(side, ids), truncated
 
+    def answered_part(self, part, texts, run) -> dict[str, np.ndarray]:  # noqa: D102
+        sentences = tf.constant(list(texts), tf.string, [len(texts)])
+        ids, counted, truncated = self.encode_part(part, sentences)
+        vectors = np.asarray(run(source=ids.numpy())["vectors"])[:, : ids.shape[1]]
+        return {"vectors": vectors, "mask": counted.numpy(), "truncated": truncated.numpy()}
+
     def part_requests(self, examples) -> dict[str, dict[str, Tensor]]:  # noqa: D102
         return {
             part: {"sentences": tf.constant(texts, tf.string, [len(examples)])}

@@ -12,7 +12,7 @@ from keras_transformer.tasks.late_interaction.max_sim import similarities
 from keras_transformer.tasks.late_interaction.model import MultiVectorEncoder
 from keras_transformer.tasks.signatures import TEXT, Signature
 from keras_transformer.tasks.single_pass.text_pairs import TextPairPass
-from keras_transformer.tasks.strings import check_sentences, map_sorted, traced_once
+from keras_transformer.tasks.strings import check_sentences, traced_once
 from keras_transformer.tensors import Tensor
 
 
@@ -80,6 +80,10 @@ class LateInteractionRanker(TextPairPass):
         vectors = tf.where(tf.expand_dims(counted, 2), vectors, 0.0)
         return {"vectors": vectors, "mask": counted, "truncated": truncated}
 
+    def answer_part(self, part: str, texts: Sequence[str]) -> dict[str, np.ndarray]:  # noqa: D102
+        answers = self._represent(part)(tf.constant(list(texts), tf.string, [len(texts)]))
+        return {name: value.numpy() for name, value in answers.items()}
+
     def embed_queries(self, queries: Sequence[str], batch_size: int = 64) -> list[np.ndarray]:
         """Returns the vectors of the tokens of queries: a list of arrays float32 `[tokens, N]`.
 
@@ -90,7 +94,7 @@ class LateInteractionRanker(TextPairPass):
         Raises:
             TypeError: If `queries` is not a list of strings.
         """
-        return self._embedded("queries", check_sentences(queries, "queries"), batch_size)
+        return self.part_vectors("queries", check_sentences(queries, "queries"), batch_size)
 
     def embed_passages(self, passages: Sequence[str], batch_size: int = 64) -> list[np.ndarray]:
         """Returns the vectors of the compared tokens of passages; see `embed_queries`.
@@ -98,7 +102,7 @@ class LateInteractionRanker(TextPairPass):
         Raises:
             TypeError: If `passages` is not a list of strings.
         """
-        return self._embedded("passages", check_sentences(passages, "passages"), batch_size)
+        return self.part_vectors("passages", check_sentences(passages, "passages"), batch_size)
 
     def similarities(
         self, queries: Sequence[str], passages: Sequence[str], batch_size: int = 64
@@ -111,14 +115,6 @@ class LateInteractionRanker(TextPairPass):
         """
         ours = self.embed_queries(queries, batch_size)
         return similarities(ours, self.embed_passages(passages, batch_size))
-
-    def _embedded(self, part, texts, batch_size):
-        def embed(batch):
-            answers = self._represent(part)(tf.constant(batch, tf.string, [len(batch)]))
-            pairs = zip(answers["vectors"].numpy(), answers["mask"].numpy(), strict=True)
-            return [vectors[mask] for vectors, mask in pairs]
-
-        return map_sorted(embed, texts, batch_size)
 
     def _trace_part(self, part):
         (spec,) = self.codec.part_specs.values()

@@ -202,6 +202,18 @@ class Codec(abc.ABC):
         """Returns tensors of `option_specs` that stand for the defaults, one for each example."""
         return {}
 
+    def answered_part(
+        self, part: str, texts: Sequence[str], run: Callable[..., dict]
+    ) -> dict[str, Any]:
+        """Returns the answers to a part, arrays `[B, ...]` by name.
+
+        Args:
+            part: One of `parts`.
+            texts: Sequence of B strings.
+            run: Function that runs the model on its inputs, arrays by name.
+        """
+        raise NotImplementedError
+
     def part_requests(self, examples: Sequence[Any]) -> dict[str, dict[str, Tensor]]:
         """Returns the requests to the `parts` for a list of examples, by their names."""
         raise NotImplementedError

@@ -31,6 +31,7 @@ UNUSUAL = [
     " ",
     "\u3000 \n",
     "in 17 \ue000 weeks",
+    "in 17\0 weeks\0\0",
     "in 3 days \U0001f600",
     "E\u0301te\u0301 in 3 weeks",
     "\ufb01ve weeks",
@@ -47,7 +48,8 @@ options.log_severity_level = 3
 options.register_custom_ops_library(onnxruntime_extensions.get_library_path())
 session = onnxruntime.InferenceSession(sys.argv[1], options)
 names = [output.name for output in session.get_outputs()]
-answer = dict(zip(names, session.run(None, {"text": np.array(json.loads(sys.argv[2]), object)})))
+texts = [text.replace("\\0", "\\ue000") for text in json.loads(sys.argv[2])]
+answer = dict(zip(names, session.run(None, {"text": np.array(texts, object)})))
 assert not {name.partition(".")[0] for name in sys.modules} & {"keras_transformer", "tensorflow"}
 print(json.dumps({name: values.tolist() for name, values in answer.items()}))
 """
