@@ -41,15 +41,23 @@ class Server:
 
     Args:
         model: The run or export.
-        pair: Codes of the source and the target language.
+        pair: Codes of the source and the target language. `None`: the model translates nothing.
         processor: Number of the processor.
+
+    Attributes:
+        name: Name of the model in requests.
+        port: Port of the server.
     """
 
-    def __init__(self, model: str, pair: tuple[str, str], processor: int):
-        languages = ["--source-language", pair[0], "--target-language", pair[1]]
+    name = "model"
+
+    def __init__(self, model: str, pair: tuple[str, str] | None, processor: int):
+        pair = pair or ()
+        options = zip(("--source-language", "--target-language"), pair, strict=False)
+        languages = ["--name", self.name, *(word for option in options for word in option)]
         command = [sys.executable, "-m", "keras_transformer", "serve", model, "--quiet"]
         self._command = [*command, "--port", "0", "--batch-size", str(BATCH), *languages]
-        self._processor, self._pair = processor, dict(zip(("source", "target"), pair, strict=True))
+        self._processor, self._pair = processor, dict(zip(("source", "target"), pair, strict=False))
 
     def __enter__(self) -> "Server":
         self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
@@ -57,7 +65,7 @@ class Server:
         lines = []
         for line in self.process.stderr:
             if started := re.search(r"^serving .*:(\d+)$", line):
-                self._port = int(started[1])
+                self.port = int(started[1])
                 return self
             lines.append(line)
         raise SystemExit(f"the server did not start: {''.join(lines)}")
@@ -83,7 +91,7 @@ class Server:
 
         def ask(text):
             if not hasattr(local, "connection"):
-                local.connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+                local.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
                 opened.append(local.connection)
             body, begin = json.dumps({"q": text, **self._pair}), time.perf_counter()
             headers = {"content-type": "application/json"}

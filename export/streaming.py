@@ -167,7 +167,7 @@ class ScoredText(KeptText):
 
     def scored(self, prompt: Sequence[int], search: Any, number: int) -> Iterator:
         """Yields the tokens of `generate`, each with its log-probability."""
-        inputs, limit = [self._bos_id, *prompt], self._limit(prompt, search)
+        inputs, limit = [self._bos_id, *prompt], self.limit(prompt, search)
         settings = {**controls_of(search, number), "limit": np.array([limit], np.int32)}
         self._keep_only(self._common(inputs))
         while True:

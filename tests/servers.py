@@ -18,6 +18,7 @@ from keras_transformer.serving.server import GracefulServer, configured, listeni
 from keras_transformer.serving.service import Service
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import Generated, Translation
+from keras_transformer.tasks.streams.turns import END
 
 QUICK = {"port": 0, "batch_wait": 1.0, "read_timeout": 5.0, "timeout": 20.0}
 LONG = 1000  # tokens of a text of `Endless`
@@ -66,11 +67,12 @@ class Endless(Whole):
 
     Attributes:
         begun, closed: Numbers of texts.
+        together: Largest number of texts in a turn.
         opened: Event without which no token is generated.
     """
 
     def __init__(self):
-        self.begun = self.closed = 0
+        self.begun = self.closed = self.together = 0
         self.template, self.opened = None, threading.Event()
         self.opened.set()
 
@@ -85,34 +87,36 @@ class Endless(Whole):
 
     def begin(self, prompt, search, number=0):
         self.begun += 1
-        return EndlessText(self, prompt)
+        return EndlessText(prompt)
+
+    def advance(self, texts):
+        self.opened.wait(10)
+        time.sleep(0.001)
+        self.together = max(self.together, len(texts))
+        return [text.advance() for text in texts]
+
+    def end(self, text):
+        text.is_ended = True
+        self.closed += 1
 
 
+@dataclasses.dataclass(eq=False)
 class EndlessText:
     """A text of `Endless`."""
 
-    tokens, complete = 0, False
+    prompt: str
+    tokens: int = 0
+    complete: bool = False
+    is_ended: bool = False
 
-    def __init__(self, model, prompt):
-        self.model, self.prompt, self.is_closed = model, prompt, False
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        assert not self.is_closed
+    def advance(self):
+        assert not self.is_ended
         if self.tokens == LONG:
-            raise StopIteration
-        self.model.opened.wait(10)
+            return END
         if self.tokens and self.prompt == "fail":
-            raise RuntimeError("a secret of the server")
+            return RuntimeError("a secret of the server")
         self.tokens += 1
-        time.sleep(0.001)
         return "x"
-
-    def close(self):
-        self.is_closed = True
-        self.model.closed += 1
 
 
 @dataclasses.dataclass

@@ -79,7 +79,7 @@ class NextToken:
     """
 
     def __init__(self, model: Any, max_length: int):
-        self._predictor, self._length = _Given(model), max_length
+        self._predictor, self._length = GivenLogits(model), max_length
         check_predictor(self._predictor)
 
     @property
@@ -178,17 +178,39 @@ class NextToken:
 
     def _chosen(self, search, tokens, count, logits, limit):
         """Returns the token that a search chooses from logits `[1, 1, V]`, and its score."""
-        loop = loop_of(self._predictor, search, self._length, limit)
-        state = loop.beginning(1, None, logits)._replace(index=count, tokens=tokens)
-        (state,) = loop.step(state)
-        return state.last, state.scores
+        return chosen(self._predictor, search, tokens, count, logits, limit)
 
     def _empty(self):
         return self._predictor.model.decoder.empty_cache(1, 0)
 
 
-class _Given(DecoderOnly):
+class GivenLogits(DecoderOnly):
     """A predictor whose state is the logits of the next token."""
 
-    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:
+    def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
         return Step(state, state)
+
+
+def chosen(
+    predictor: GivenLogits,
+    search: Any,
+    tokens: Tensor,
+    count: Tensor,
+    logits: Tensor,
+    limit: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Returns the token that a search chooses by given logits `[1]`, and its score `[1]`.
+
+    Args:
+        predictor: The predictor.
+        search: A `Greedy` or a `Sample`.
+        tokens: Ids of the tokens so far, after the one that begins a text, padded to the maximum
+            length of a text, int32 `[1, L]`.
+        count: Number of the tokens so far, a scalar.
+        logits: Logits of the next token, `[1, 1, V]`.
+        limit: Maximum length of the text, int32 `[1]`.
+    """
+    loop = loop_of(predictor, search, tokens.shape[1], limit)
+    state = loop.beginning(1, None, logits)._replace(index=count, tokens=tokens)
+    (state,) = loop.step(state)
+    return state.last, state.scores

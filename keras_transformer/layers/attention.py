@@ -14,6 +14,7 @@ from keras_transformer.layers.dot_product import attend_to_parts
 from keras_transformer.layers.local import LocalBlocks, chosen
 from keras_transformer.layers.masks import causal_mask, join_masks, start_mask, window_mask
 from keras_transformer.layers.multi_head import MultiHeadAttention
+from keras_transformer.layers.row_places import RowPlaces
 from keras_transformer.mixers import LocalWindow, SelfAttention
 from keras_transformer.mixers.window import of_one_layer
 from keras_transformer.tensors import Shape, Tensor
@@ -292,7 +293,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             cache: Key and value heads of R positions, each `[B, G, R * N, K]`. After
                 `extended_cache`, also those of the P earlier positions, each `[B, G, P * N, K]`.
                 `L = P + R`.
-            index: Index of the position, counted from 0: a scalar integer, `P <= index < L`.
+            index: Index of the position, counted from 0: a scalar integer, `P <= index < L`. Or
+                the `RowPlaces` of texts of different lengths, with N = 1, both parts of the cache
+                and no mask; a position that is not `by_row` is then an error.
             attention_mask: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to
                 position `l` of hypothesis `m`, at index `l * N + m`. `None`, for N = 1 only: to all
                 earlier positions.
@@ -303,6 +306,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Raises:
             ValueError: If `cache` or `attention_mask` is for another number of hypotheses.
         """
+        if isinstance(index, RowPlaces):
+            return self._step_of_rows(x, cache, index)
         recent, past, width = cache[:2], cache[2:], x.shape[1]
         start = ops.shape(past[0])[2] // width if past else 0  # P; not known if the cache grows
         query, *heads = self._project(x, index)  # [B, H, N, K], [B, G, N, K] twice
@@ -333,6 +338,25 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         scores = [self.compare(query, key) for key in keys]  # of [B, H, N, P * N] ...
         heads = attend_to_parts(scores, values, ops.expand_dims(attention_mask, axis=1), *relation)
         return self._join_heads(heads), cache
+
+    def _step_of_rows(self, x, cache, rows):
+        """Returns the result of `step` for one position `[B, 1, D]` of each text."""
+        if not self.position.by_row:
+            raise ValueError(
+                "`index` must be one position for all texts: the position encoding has no form for "
+                f"several. Received by {self.name!r}: position={self.position!r}."
+            )
+        recent, past = cache[:2], cache[2:]  # [B, G, R, K] twice, [B, G, P, K] twice
+        query, *heads = self._project(x, rows.queries[:, 0])  # [B, H, 1, K], [B, G, 1, K] twice
+        recent = tuple(
+            self.kernels.write(old, new, rows.slot) for new, old in zip(heads, recent, strict=True)
+        )
+        near = self._near(rows.queries[:, 0], rows.keys[:, 0])  # [B, 1, P + R]
+        mask = ops.expand_dims(join_masks(near, rows.visible), axis=1)  # [B, 1, 1, P + R]
+        scores = [self.compare(query, key) for key in (past[0], recent[0])]
+        relation = self._relation(query, rows.queries, rows.keys)
+        heads = attend_to_parts(scores, [past[1], recent[1]], mask, *relation)
+        return self._join_heads(heads), (*recent, *past)
 
     def get_config(self) -> dict[str, Any]:  # noqa: D102
         position = plain(self.position)

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_transformer.positions.position import column, distances
 from keras_transformer.tensors import Shape, Tensor
 
 
@@ -61,11 +62,12 @@ def start_mask(queries: Tensor, keys: Tensor) -> Tensor:
     """Returns a mask of the keys after the first position, to which only that position attends.
 
     Args:
-        queries: Positions of the queries, integer `[T]`, or one position shared by all (T = 1).
-        keys: Positions of the keys, integer `[S]`.
+        queries: Positions of the queries, integer `[T]`, or one position shared by all (T = 1). Or
+            those of each sentence, `[B, T, 1]`.
+        keys: Positions of the keys, integer `[S]`; then `[B, 1, S]`.
 
     Returns:
-        Boolean tensor `[1, T, S]`, the same for every sentence.
+        Boolean tensor `[1, T, S]`, the same for every sentence; or `[B, T, S]`.
 
     Example:
         >>> import numpy as np
@@ -75,20 +77,19 @@ def start_mask(queries: Tensor, keys: Tensor) -> Tensor:
                [0, 1, 1],
                [0, 1, 1]])
     """
-    first = ops.equal(ops.reshape(queries, (-1, 1)), 0)  # [T, 1]
-    return ops.expand_dims(ops.logical_or(first, ops.greater(keys, 0)), axis=0)
+    first = ops.equal(column(queries), 0)  # [T, 1] or [B, T, 1]
+    return _of_sentences(ops.logical_or(first, ops.greater(keys, 0)))
 
 
 def window_mask(queries: Tensor, keys: Tensor, window: int) -> Tensor:
     """Returns a mask of keys near the query: at most `window` positions before or after it.
 
     Args:
-        queries: Positions of the queries, integer `[T]`, or one position shared by all (T = 1).
-        keys: Positions of the keys, integer `[S]`.
+        queries, keys: See `start_mask`.
         window: Largest distance of a key that may be attended to.
 
     Returns:
-        Boolean tensor `[1, T, S]`, the same for every sentence.
+        See `start_mask`.
 
     Example:
         >>> import numpy as np
@@ -101,8 +102,13 @@ def window_mask(queries: Tensor, keys: Tensor, window: int) -> Tensor:
 
     Reference: Beltagy et al. (2020), "Longformer: The Long-Document Transformer", section 3.1.
     """
-    far = ops.abs(ops.reshape(queries, (-1, 1)) - keys)  # [T, S]
-    return ops.expand_dims(ops.less_equal(far, window), axis=0)
+    far = ops.abs(distances(queries, keys))  # [T, S] or [B, T, S]
+    return _of_sentences(ops.less_equal(far, window))
+
+
+def _of_sentences(mask):
+    """Returns a mask `[T, S]` or `[B, T, S]` with an axis of sentences."""
+    return ops.expand_dims(mask, axis=0) if len(mask.shape) == 2 else mask
 
 
 def join_masks(*masks: Tensor | None) -> Tensor | None:

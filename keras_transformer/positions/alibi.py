@@ -26,7 +26,7 @@ class Alibi(Position):
     """
 
     kind = "alibi"
-    is_relative = True
+    is_relative = by_row = True
 
     def bias(self, attention: keras.Layer, heads: Tensor, queries: Tensor, keys: Tensor) -> Tensor:  # noqa: D102
         queries = attention.kernels.positions(queries, heads)

@@ -42,6 +42,10 @@ class Position(Variant):
         embeds: Whether it acts on embeddings: its class overrides `embed`.
         attends: Whether it acts in self-attention: its class overrides one of the other methods.
         is_relative: Whether it depends on distances alone.
+        by_row: Whether its methods take the positions of several texts, queries `[B, 1, 1]` in
+            `rotate`, and queries `[B, 1, 1, 1]` and keys `[B, 1, 1, S]` in `bias`, so that texts of
+            different lengths can take a step together. A class that overrides a method of attention
+            must declare it.
         shared: Whether the blocks of a stack share its weights, which the first one holds.
     """
 
@@ -50,6 +54,7 @@ class Position(Variant):
     kind = "none"
     embeds = attends = False
     is_relative = False
+    by_row = True
     shared = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -60,6 +65,8 @@ class Position(Variant):
         cls.attends = any(
             getattr(cls, name) is not getattr(Position, name) for name in OF_ATTENTION
         )
+        if "by_row" not in cls.__dict__:
+            cls.by_row = not cls.attends
 
     def within(self, max_length: int) -> Position:
         """Returns the position for texts of at most `max_length` positions."""
@@ -106,7 +113,8 @@ class Position(Variant):
 
         Args:
             heads: `[B, H, T, K]`.
-            positions: Integers `[T]`, or one position for all heads.
+            positions: Integers `[T]`, or one position for all heads; or if it is `by_row`, integers
+                `[B, 1, 1]`.
         """
         return heads
 
@@ -182,10 +190,16 @@ def distances(queries, keys) -> Tensor:
     """Returns the signed distances `query - key`, positive for keys before the query, `[T, S]`.
 
     Args:
-        queries: Positions `[T]`, or one position for all queries (T = 1).
-        keys: Positions `[S]`.
+        queries: Positions `[T]`, or one position for all queries (T = 1); or of further axes, the
+            last of which is 1, `[..., T, 1]`.
+        keys: Positions `[S]`; then `[..., 1, S]`.
     """
-    return ops.reshape(queries, (-1, 1)) - keys
+    return column(queries) - keys
+
+
+def column(queries) -> Tensor:
+    """Returns positions of queries as a column `[T, 1]`, or `[..., T, 1]` as they are."""
+    return queries if len(getattr(queries, "shape", ())) > 2 else ops.reshape(queries, (-1, 1))
 
 
 class SharedPosition(Position):

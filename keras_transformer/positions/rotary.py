@@ -35,7 +35,7 @@ class Rotary(Position):
     """
 
     kind = "rotary"
-    is_relative = True
+    is_relative = by_row = True
 
     base: Annotated[float, check_positive] = option(
         10_000.0,  # section 3.3

@@ -61,14 +61,16 @@ def make_app(
 
 @contextlib.asynccontextmanager
 async def _lifespan(service):
-    """Runs the queue of the model while the server runs."""
-    running = asyncio.create_task(service.queue.run())
+    """Runs the queue and the streams of the model while the server runs."""
+    runs = [service.queue.run()] + ([] if service.streams is None else [service.streams.run()])
+    running = [asyncio.create_task(run) for run in runs]
     service.is_ready = True
     try:
         yield
     finally:
         service.is_ready = False
-        running.cancel()
+        for task in running:
+            task.cancel()
         service.queue.close()
         if service.streams is not None:
             service.streams.close()

@@ -18,6 +18,7 @@ class Metrics:
         batch_size: Histogram of the inputs of a batch.
         model_seconds: Histogram of the time of a batch in the model.
         waiting: Gauge of the inputs that wait.
+        stream_batch_size: Histogram of the texts that are given a token in one turn.
         streams: Gauge of the texts that are generated token by token.
         tokens: Counter of their tokens.
     """
@@ -36,6 +37,10 @@ class Metrics:
         self.batch_size = Histogram(
             f"{prefix}batch_size", "Inputs of a batch", buckets=SIZES, registry=registry
         )
+        self.stream_batch_size = Histogram(
+            f"{prefix}stream_batch_size", "Texts that are given a token in one turn",
+            buckets=SIZES, registry=registry,
+        )  # fmt: skip
         self.model_seconds = Histogram(
             f"{prefix}model_seconds", "Time of a batch in the model",
             buckets=SECONDS, registry=registry,

@@ -1,24 +1,26 @@
-"""Texts that are generated token by token, by turns with each other and with batches."""
+"""Texts that are generated token by token, in batches, by turns with those of other requests."""
 
 import asyncio
 import concurrent.futures
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.serving.jobs import JobQueue
 from keras_transformer.serving.metrics import Metrics
 from keras_transformer.serving.refusal import BUSY, STOPPING, Refusal
+from keras_transformer.tasks.streams.turns import END
 
-END = object()  # `StopIteration` does not cross threads
+AHEAD = 16  # parts of a text that may wait for its client; then it takes no turns
 
 
 class Streams:
     """The texts of all clients that are generated at a time.
 
-    Each token is a turn in the one thread of the model, so that several texts and the batches of
-    other requests advance together.
+    A turn in the one thread of the model computes the next token of all texts, in batches as far as
+    the model has them. Turns alternate with the batches of other requests. A text whose client
+    takes no parts waits, and the others do not.
 
     Args:
         streamer: The `Streamer`.
@@ -32,6 +34,8 @@ class Streams:
         self._streamer, self._queue, self._metrics = streamer, queue, metrics
         self._free, self._most = asyncio.Semaphore(most), max_queue
         self._waiting = 0
+        self._texts: list[Stream] = []
+        self._wanted = asyncio.Event()
         # A template is rendered, and a prompt tokenized, beside the model and the connections.
         self._prompts = concurrent.futures.ThreadPoolExecutor(1, "prompts")
 
@@ -94,12 +98,38 @@ class Streams:
             self._free.release()
             raise self._queue.refusal(error) from None
         self._metrics.streams.inc()
+        stream = Stream(text, self._wanted.set)
+        self._texts.append(stream)
+        self._wanted.set()
         try:
-            yield Stream(text, self._queue, self._metrics)
+            yield stream
         finally:
+            self._texts.remove(stream)
             with contextlib.suppress(RuntimeError):  # the server has ended
                 # In the thread of the model, after the token that is perhaps being generated.
-                self._queue.in_thread(text.close).add_done_callback(self._release)
+                ended = self._queue.in_thread(self._streamer.end, text)
+                ended.add_done_callback(self._release)
+
+    async def run(self) -> None:
+        """Generates the texts until it is cancelled."""
+        while True:
+            await self._wanted.wait()
+            streams = [stream for stream in self._texts if stream.is_wanted]
+            if not streams:
+                self._wanted.clear()
+                continue
+            self._metrics.stream_batch_size.observe(len(streams))
+            texts = [stream.text for stream in streams]
+            try:
+                turns = await self._queue.in_thread(self._streamer.advance, texts)
+            except Exception as error:
+                turns = [error] * len(streams)
+            for stream, turn in zip(streams, turns, strict=True):
+                if isinstance(turn, Exception):
+                    turn = self._queue.refusal(turn)
+                elif turn is not None and turn is not END:
+                    self._metrics.tokens.inc()
+                stream.put(turn)
 
     def _release(self, closed):
         self._metrics.streams.dec()
@@ -111,8 +141,10 @@ class Streams:
         """Generates tokens, so that the first request need not wait for graphs or processes."""
         prompt = self._streamer.prompt("1")
         for search in (Greedy(2), Sample(max_length=2)):
-            with contextlib.closing(self._streamer.begin(prompt, search)) as text:
-                all(part is not None for part in text)
+            text = self._streamer.begin(prompt, search)
+            while self._streamer.advance([text]) != [END]:
+                pass
+            self._streamer.end(text)
         if self.has_template:
             with contextlib.suppress(ValueError):  # it may want other messages
                 self._streamer.conversation([{"role": "user", "content": "1"}])
@@ -128,23 +160,33 @@ class Stream:
     """The parts of a text, which arrive while it is generated; a part may be empty.
 
     Args:
-        text: The `Continuation`.
-        queue: The `JobQueue`.
-        metrics: The `Metrics`.
+        text: The text of the `Streamer`.
+        taken: Function that is called when a part has been taken.
+
+    Attributes:
+        tokens: Number of tokens of the parts so far, with the end token.
     """
 
-    def __init__(self, text: Any, queue: JobQueue, metrics: Metrics):
-        self._text, self._queue, self._metrics = text, queue, metrics
+    def __init__(self, text: Any, taken: Callable[[], object]):
+        self.text, self.tokens = text, 0
+        self._taken, self._is_over = taken, False
+        self._parts: asyncio.Queue = asyncio.Queue()
 
     @property
-    def tokens(self) -> int:
-        """Number of tokens so far, with the end token."""
-        return self._text.tokens
+    def is_wanted(self) -> bool:
+        """`True` if the text should take a turn."""
+        return not self._is_over and self._parts.qsize() < AHEAD
 
     @property
     def complete(self) -> bool:
         """`True` if the text has ended before its maximum length."""
-        return self._text.complete
+        return self.text.complete
+
+    def put(self, turn: Any) -> None:
+        """Adds what a turn has given the text; see `Streamer.advance`."""
+        if turn is not None:
+            self._is_over = turn is END or isinstance(turn, Refusal)
+            self._parts.put_nowait((turn, self.text.tokens))
 
     def __aiter__(self) -> "Stream":
         return self
@@ -155,11 +197,11 @@ class Stream:
         Raises:
             Refusal: If the model fails.
         """
-        try:
-            part = await self._queue.in_thread(next, self._text, END)
-        except Exception as error:
-            raise self._queue.refusal(error) from None
+        part, tokens = await self._parts.get()
+        self._taken()
         if part is END:
             raise StopAsyncIteration
-        self._metrics.tokens.inc()
+        if isinstance(part, Refusal):
+            raise part
+        self.tokens = tokens
         return part

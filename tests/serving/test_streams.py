@@ -1,5 +1,7 @@
 """Streams of OpenAI's completions and chats: parts, usage, errors and clients that leave."""
 
+import asyncio
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -9,11 +11,13 @@ import time
 
 import pipelines
 import pytest
-from servers import LONG, Endless, Whole, serving
+from servers import LONG, Endless, EndlessText, Whole, serving
 
 from keras_transformer.decoding import Greedy
 from keras_transformer.pipelines import Chat
 from keras_transformer.serving.protocols.openai.stops import Stops
+from keras_transformer.serving.streams import AHEAD, Stream
+from keras_transformer.tasks.streams.turns import END
 from keras_transformer.text.chat_template import ChatTemplate
 
 TEXT, OTHER = "a cat runs", "the big dog"
@@ -230,3 +234,47 @@ def test_streams_that_have_begun_are_finished_when_the_server_stops(endless):
     with serving(endless) as served, open_stream(served, "a") as response:
         served.server.handle_exit(15, None)
         assert response.read().count(b'"x"') == LONG - 1
+
+
+def test_clients_share_turns_and_get_what_they_get_alone(served):
+    bodies = [
+        {"prompt": prompt, "max_tokens": 1 + number % 6, **sampling}
+        for number, prompt in enumerate([TEXT, "", "a", OTHER, "the", "a cat", OTHER + " a"])
+        for sampling in ({}, {"temperature": 2.0, "seed": number}, {"top_p": 0.8, "seed": 3})
+    ]
+    alone = [joined(events_of(served, COMPLETE, body)) for body in bodies]
+    with concurrent.futures.ThreadPoolExecutor(len(bodies)) as clients:
+        events = clients.map(lambda body: events_of(served, COMPLETE, body), bodies)
+        assert [joined(one) for one in events] == alone
+    lines = served.ask("GET", "/metrics")[1].splitlines()
+    name = "keras_transformer_stream_batch_size_"
+    numbers = {line.split()[0].removeprefix(name): float(line.split()[1]) for line in lines[2:]
+               if line.startswith(name)}  # fmt: skip
+    assert numbers['bucket{le="8.0"}'] == numbers["count"] > numbers['bucket{le="2.0"}']
+
+
+def test_all_texts_have_a_turn_at_a_time(endless):
+    with serving(endless, max_streams=3) as served:
+        with open_stream(served, "a"), open_stream(served, "b"), open_stream(served, "c"):
+            until(lambda: endless.together == 3)
+        until(lambda: endless.closed == 3)
+
+
+def test_a_text_whose_client_takes_no_parts_waits():
+    async def main():
+        taken = []
+        stream = Stream(EndlessText("a"), lambda: taken.append(1))
+        stream.put(None)  # its prompt is being read
+        for number in range(AHEAD):
+            assert stream.is_wanted
+            stream.text.tokens += 1
+            stream.put(str(number))
+        assert not stream.is_wanted
+        assert await anext(stream) == "0" and stream.tokens == 1 and taken == [1]
+        assert stream.is_wanted
+        stream.put(END)
+        assert not stream.is_wanted
+        assert [part async for part in stream] == [str(n) for n in range(1, AHEAD)]
+        assert stream.tokens == AHEAD and not stream.is_wanted
+
+    asyncio.run(main())

@@ -8,9 +8,9 @@ import tensorflow as tf
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.next_token import check_predictor, loop_of
 from keras_transformer.decoding.single import SingleState
+from keras_transformer.tasks.language_modelling.rows import ROOM, ContinuedRows, grown
 from keras_transformer.tasks.streams.kept_text import KeptText
-
-ROOM = 48  # positions by which the cache grows, and to which a step writes
+from keras_transformer.tasks.streams.turns import Turns
 
 
 class Continued(KeptText):
@@ -33,16 +33,50 @@ class Continued(KeptText):
         super().__init__(self._predictor.vocabulary.bos_id, max_length, nothing)
         self._read = tf.function(
             lambda tokens, past: model.read_more(tokens, past)[1],
-            input_signature=[tf.TensorSpec([1, None], tf.int32), _grown(nothing)],
+            input_signature=[tf.TensorSpec([1, None], tf.int32), grown(nothing)],
             autograph=False,
         )
         self._steps = functools.cache(self._traced)
 
+    def group(self) -> Turns:  # noqa: D102
+        blocks = self._model.decoder.blocks
+        if not all(block.history().position.by_row for block in blocks):
+            return super().group()
+        return ContinuedRows(self._model, self._length)
+
+    def read(self, inputs: list[int], most: int) -> int:
+        """Reads up to `most` further tokens of a text, and drops what it does not begin with.
+
+        Args:
+            inputs: Its token ids, with the one that begins it.
+            most: Maximum number of tokens to read.
+
+        Returns:
+            Number of tokens that have been read. The last one of all is never read here.
+        """
+        common, (_, heads) = self._common(inputs), self._kept
+        heads = tuple(tuple(part[:, :, :common] for part in of_block) for of_block in heads)
+        end = min(common + most, len(inputs) - 1)
+        if common < end:
+            heads = self._read(tf.constant([inputs[common:end]], tf.int32), heads)
+        self._kept = inputs[:end], heads
+        return end - common
+
+    def lend(self) -> Any:
+        """Returns the heads of all tokens, which the text no longer keeps."""
+        heads = self._kept[1]
+        self.forget()
+        return heads
+
+    def keep(self, inputs: list[int], heads: Any) -> None:
+        """Keeps the heads of tokens, which have been computed elsewhere."""
+        self._kept = inputs, heads
+
     def _generate(self, prompt, search, number):
         vocabulary, inputs = self._predictor.vocabulary, [self._bos_id, *prompt]
-        self._keep(inputs)
+        self.read(inputs, len(inputs))
         begun = len(inputs) - 1  # positions that have been read; the last token goes into a step
-        limit = self._limit(prompt, search)
+        limit = self.limit(prompt, search)
         values = [tf.convert_to_tensor(value) for value in search.values([number])]
         step, state = self._steps(search.kind), self._beginning(prompt, search.kind)
         used = 0  # positions of the recent part of the cache
@@ -63,15 +97,7 @@ class Continued(KeptText):
             if count > begun:
                 cache = state.predictor_state.cache
                 heads = tuple(_joined(of_block, used) for of_block in cache)
-                self._kept = inputs[:count], heads
-
-    def _keep(self, inputs):
-        """Keeps the heads of all inputs but the last one, and no others."""
-        common, (_, heads) = self._common(inputs), self._kept
-        heads = tuple(tuple(part[:, :, :common] for part in of_block) for of_block in heads)
-        if common < len(inputs) - 1:
-            heads = self._read(tf.constant([inputs[common:-1]], tf.int32), heads)
-        self._kept = inputs[:-1], heads
+                self.keep(inputs[:count], heads)
 
     def _beginning(self, prompt, search):
         """Returns the state of a search after a prompt whose last token has not been read."""
@@ -106,20 +132,13 @@ class Continued(KeptText):
             lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), self._beginning([0], kind)
         )
         cache = tuple(
-            (*of_block[:2], *_grown(of_block[2:])) for of_block in sample.predictor_state.cache
+            (*of_block[:2], *grown(of_block[2:])) for of_block in sample.predictor_state.cache
         )
         state: SingleState = sample._replace(
             predictor_state=sample.predictor_state._replace(cache=cache)
         )
         signature = [state, tf.TensorSpec([1], tf.int32), *kind.inputs]
         return tf.function(step, input_signature=signature, autograph=False)
-
-
-def _grown(heads):
-    """Returns the `tf.TensorSpec`s of heads of any number of positions."""
-    return tf.nest.map_structure(
-        lambda part: tf.TensorSpec([*part.shape[:2], None, part.shape[3]], part.dtype), heads
-    )
 
 
 def _joined(cache, used):

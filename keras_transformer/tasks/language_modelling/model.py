@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.blocks.encoder import Encoder
+from keras_transformer.layers.row_places import RowPlaces
 from keras_transformer.models.heads.next_token import NextTokenLogits
 from keras_transformer.models.inputs.tokens import EmbeddedTokens
 from keras_transformer.models.model import (
@@ -170,6 +171,32 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
         x, cache, _ = self.decoder.step(x, cache, index, attention_mask=attention_mask)
+        return Prediction(self.output_weights.project(x), cache)
+
+    def step_of_rows(
+        self, tokens: Tensor, cache: tuple, counts: Tensor, slot: Tensor
+    ) -> Prediction:
+        """Runs the model at one new position of each of B texts, without dropout.
+
+        Args:
+            tokens: The token at the position in each text, `[B]`, integer.
+            cache: For each block four tensors: key and value heads of R positions, of which a step
+                fills one in each text, `[B, G, R, K]`; and those of P earlier positions, padded,
+                `[B, G, P, K]`.
+            counts: Number of the earlier positions of each text that are not padding, int32 `[B]`.
+            slot: Number of steps since then, int32, a scalar from 0 to R - 1.
+
+        Returns:
+            A `Prediction`.
+
+        Raises:
+            ValueError: If the position encoding of a block is not `by_row`.
+        """
+        new, _, old, _ = cache[0]
+        rows = RowPlaces.of(counts, ops.shape(old)[2], new.shape[2], slot)
+        places = rows.queries[:, 0, 0]  # [B, 1]
+        x = self.embedding(ops.expand_dims(tokens, 1), start=places, training=False)  # [B, 1, D]
+        x, cache, _ = self.decoder.step(x, cache, rows)
         return Prediction(self.output_weights.project(x), cache)
 
     @property

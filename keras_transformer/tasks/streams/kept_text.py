@@ -8,6 +8,7 @@ from typing import Any
 from keras_transformer.decoding.greedy import Greedy
 from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.search import check_search
+from keras_transformer.tasks.streams.turns import Turns
 
 Text = typing.TypeVar("Text", bound="KeptText")
 
@@ -76,19 +77,35 @@ class KeptText:
             TypeError: If the search is another one.
             ValueError: If the prompt leaves no position for a token.
         """
+        self.check(prompt, search)
+        return self._generate(list(prompt), search, number)
+
+    def check(self, prompt: Sequence[int], search: Greedy | Sample) -> None:
+        """Checks the arguments of `generate`.
+
+        Raises:
+            TypeError, ValueError: See `generate`.
+        """
         check_search(search, Greedy, Sample)
         if len(prompt) >= self._length:
             raise ValueError(
                 f"`prompt` must have at most {self._length - 1} tokens. "
                 f"Received: {len(prompt)} tokens."
             )
-        return self._generate(list(prompt), search, number)
+
+    def group(self) -> Turns:
+        """Returns a `Turns`, in which this text and its `another` are generated together.
+
+        By default, each takes its steps alone. A form of the model whose texts can share a step
+        has a subclass.
+        """
+        return Turns()
 
     def _generate(self, prompt, search, number):
         raise NotImplementedError
 
-    def _limit(self, prompt, search):
-        """Returns the maximum length of a text that begins with a prompt."""
+    def limit(self, prompt: Sequence[int], search: Greedy | Sample) -> int:
+        """Returns the maximum length of a text that begins with a prompt; see `generate`."""
         return min(search.limit(None, self._length) + len(prompt), self._length)
 
     def _common(self, inputs):
