@@ -11,6 +11,8 @@ import pipelines
 import pytest
 from servers import NAMED, Endless, Shouting, serving
 
+from keras_transformer.decoding import Sample
+from keras_transformer.tasks.streams.prompts import after
 from keras_transformer.text.chat_template import ChatTemplate
 
 PYTHON = os.environ.get("KERAS_TRANSFORMER_CLIENTS")
@@ -66,7 +68,13 @@ try:
     client.chat.completions.create(**how, extra_body={"best": 1})
 except openai.BadRequestError as error:
     refused = error.body["message"]
-print(json.dumps([whole, "".join(parts), answer.choices[0].message.content, deltas, refused]))
+extra = {"top_k": 2, "min_p": 0.1, "repetition_penalty": 2.0}
+how = {"model": "model", "prompt": "a cat runs", "max_tokens": 4, "seed": 5, "extra_body": extra}
+other = client.completions.create(**how).choices[0].text
+more = [one.choices[0].text for one in client.completions.create(**how, stream=True)]
+assert "".join(more) == other
+texts = [whole, "".join(parts), answer.choices[0].message.content]
+print(json.dumps([*texts, deltas, refused, other]))
 """
 )
 FAILING = (
@@ -106,7 +114,10 @@ def test_the_client_of_openai_gets_vectors_and_completions():
         assert vector == pytest.approx(embedder.answer(text).values.tolist(), abs=1e-6)
     generator.chat_template = ChatTemplate("{{ messages[0].content }} ")
     with serving(generator) as served:
-        whole, streamed, answer, deltas, refused = output(COMPLETIONS, served)
+        whole, streamed, answer, deltas, refused, other = output(COMPLETIONS, served)
+    search = Sample(top_k=2, min_p=0.1, repetition_penalty=2.0, seed=5, max_length=4)
+    (expected,) = generator.answer(["a cat runs"], search=search)
+    assert other == after("a cat runs", expected.text) != whole
     assert whole == streamed and answer == "".join(deltas) and len(deltas) > 2
     assert "supplied: best" in refused
     with serving(Endless()) as served:

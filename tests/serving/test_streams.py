@@ -13,10 +13,12 @@ import pipelines
 import pytest
 from servers import LONG, Endless, EndlessText, Whole, serving
 
-from keras_transformer.decoding import Greedy
+from keras_transformer.decoding import Greedy, Sample
+from keras_transformer.options import OptionError
 from keras_transformer.pipelines import Chat
 from keras_transformer.serving.protocols.openai.stops import Stops
 from keras_transformer.serving.streams import AHEAD, Stream
+from keras_transformer.tasks.streams.prompts import after
 from keras_transformer.tasks.streams.turns import END
 from keras_transformer.text.chat_template import ChatTemplate
 
@@ -151,6 +153,11 @@ def test_the_parts_of_a_text_with_stops_are_the_text_before_the_first_one():
         ({"prompt": "a"}, "Unrecognized request argument supplied: prompt"),
         ({"stream": True, "stream_options": {"x": 1}}, "`stream_options` has no x."),
         ({"stream": True, "top_p": 2}, "`top_p` must be"),
+        ({"stream": True, "min_p": 2}, "`min_p` must be"),
+        ({"top_k": 2.0}, "`top_k` must be of type int."),
+        ({"top_k": -2}, "`top_k` must be"),
+        ({"repetition_penalty": 0}, "`repetition_penalty` must be"),
+        ({"repeat_penalty": 1}, "supplied: repeat_penalty"),
     ],
 )
 def test_what_chats_do_not_have(more, words, served):
@@ -278,3 +285,40 @@ def test_a_text_whose_client_takes_no_parts_waits():
         assert stream.tokens == AHEAD and not stream.is_wanted
 
     asyncio.run(main())
+
+
+MORE = [
+    ({"repetition_penalty": 3}, Greedy(6, repetition_penalty=3.0)),
+    ({"temperature": 0, "repetition_penalty": 3, "top_k": 2}, Greedy(6, repetition_penalty=3.0)),
+    ({"top_k": 2, "seed": 3}, Sample(top_k=2, seed=3, max_length=6)),
+    ({"top_k": -1, "seed": 3, "temperature": 5}, Sample(5.0, seed=3, max_length=6)),
+    ({"min_p": 0.5, "seed": 3, "temperature": 5}, Sample(5.0, min_p=0.5, seed=3, max_length=6)),
+    (
+        {"seed": 3, "temperature": 5, "repetition_penalty": 9},
+        Sample(5.0, seed=3, repetition_penalty=9.0, max_length=6),
+    ),
+]
+
+
+@pytest.mark.parametrize("more, search", MORE)
+def test_settings_of_other_servers_are_those_of_the_search(more, search, generator, served):
+    body = {"prompt": TEXT, "max_tokens": 6, **more}
+    expected = after(TEXT, generator.answer([TEXT], search=search)[0].text)
+    _, whole = served.ask("POST", COMPLETE, {"model": "model", **body})
+    assert whole["choices"][0]["text"] == joined(events_of(served, COMPLETE, body))[0] == expected
+
+
+def test_a_setting_that_a_model_does_not_have_is_refused_by_name():
+    class Fixed(Whole):
+        def with_search(self, search):
+            raise OptionError("repetition_penalty", "is fixed in this file. Received: 3.0.")
+
+        def sample_with(self, **settings):
+            raise OptionError(min({*settings} - {"max_length", "seed"}), "has no effect here.")
+
+    with serving(Fixed()) as served:
+        for name, value in (("repetition_penalty", 3), ("min_p", 0.5), ("top_k", 4)):
+            for stream in (True, False):
+                body = {"model": "model", "prompt": "a", name: value, "stream": stream}
+                status, answer = served.ask("POST", COMPLETE, body)
+                assert status == 400 and f"`{name}`" in answer["error"]["message"]

@@ -16,8 +16,10 @@ from keras_transformer.serving.protocols.openai.usage import usage_of
 from keras_transformer.serving.refusal import Refusal
 
 NUMBER = (int, float)
-SAMPLING = ("temperature", "top_p")
-USED = (*SAMPLING, "seed", "stop", "stream", "stream_options")
+# Settings with which tokens are drawn. OpenAI's API has the first two, vLLM and llama.cpp all.
+SAMPLING = {"temperature": NUMBER, "top_p": NUMBER, "top_k": int, "min_p": NUMBER}
+PENALTY = "repetition_penalty"  # as in vLLM
+USED = (*SAMPLING, PENALTY, "seed", "stop", "stream", "stream_options")
 
 
 class LanguageModelRequests(OpenAI):
@@ -37,14 +39,16 @@ class LanguageModelRequests(OpenAI):
         Raises:
             Refusal: If a value is out of range.
         """
-        given = {name: value_of(body, name, NUMBER) for name in SAMPLING}
+        given = _numbers(body, SAMPLING)
+        if given.get("top_k") == -1:  # all, as in vLLM
+            given["top_k"] = 0
+        shared: dict[str, Any] = {"max_length": most, **_numbers(body, {PENALTY: NUMBER})}
         seed = value_of(body, "seed", int)
         try:
-            given = {name: float(value) for name, value in given.items() if value is not None}
             if given.get("temperature") == 0 or not given and seed is None:
-                return Greedy(max_length=most)
+                return Greedy(**shared)
             seed = uuid.uuid4().int % 2**31 if seed is None else seed
-            return self.service.model.sample_with(**given, seed=seed, max_length=most)
+            return self.service.model.sample_with(**given, seed=seed, **shared)
         except (ValueError, TypeError, OverflowError) as error:
             raise Refusal(400, str(error)) from None
 
@@ -64,6 +68,16 @@ class LanguageModelRequests(OpenAI):
             Refusal: If there is no first event: the response then has the status of an error.
         """
         return Events(await call.in_time(anext(events)), events, self.error)
+
+
+def _numbers(body, kinds):
+    """Returns the numbers that a request has, by name, as `float` unless they are to be `int`."""
+    found = {name: value_of(body, name, kind) for name, kind in kinds.items()}
+    return {
+        name: value if kinds[name] is int else float(value)
+        for name, value in found.items()
+        if value is not None
+    }
 
 
 def with_usage(body: dict[str, Any]) -> bool | None:
