@@ -145,6 +145,45 @@ def test_the_page_shows_a_conversation(browser, site, file):
     assert page_state(browser)["turns"] == turns  # the refused message is not part of it
 
 
+def test_an_answer_that_is_left_is_part_of_the_conversation(browser, site, file):
+    address, opened = file
+    open_blank(browser, site)
+    shown = browser.evaluate(f"""import("./chat.js").then(async ({{ Chat }}) => {{
+        const chat = await Chat.load({json.dumps(address)});
+        for await (const part of chat.stream("the cat")) break;
+        const {{ complete }} = chat;
+        for await (const part of chat.stream("and")) {{}}
+        return [complete, chat.messages];
+    }})""")
+    ours = Chat(opened)
+    begun = ours.stream("the cat")
+    next(begun)
+    begun.close()
+    assert shown[0] is ours.complete is False
+    ours.send("and")
+    assert shown[1] == ours.messages
+
+
+def test_the_page_stops_an_answer(browser, site, file):
+    """After its first part; the answer would have more than a hundred tokens."""
+    address, opened = file
+    assert browser.open(f"?model={address}", "chat.html") == "Ready."
+    longest = Greedy(repetition_penalty=1.3)
+    browser.evaluate("loaded.search = { search: 'greedy', repetition_penalty: 1.3 }", worker=True)
+    browser.evaluate(
+        """{const conversation = document.getElementById("conversation");
+        new MutationObserver(() => {
+            const answer = conversation.querySelector(".assistant");
+            if (answer?.textContent) document.getElementById("stop").click();
+        }).observe(conversation, { childList: true, characterData: true, subtree: true });}"""
+    )
+    say(browser, "the cat")
+    ((_, _), (_, answer)) = page_state(browser)["turns"]
+    whole = Chat(opened, search=longest).send("the cat")
+    assert page_state(browser)["incomplete"]
+    assert whole.startswith(answer) and 0 < len(answer) < len(whole)
+
+
 def test_other_files_are_refused(browser, site, generator, file):
     (site / "other.onnx").write_bytes(b"\x08nothing")
     assert browser.open("?model=other.onnx", "chat.html").startswith("other.onnx ")
