@@ -19,9 +19,9 @@ class SavedModelForm(Form):
 
     @classmethod
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
-        from keras_transformer.export.saved_model import runtime
+        from keras_transformer.export.saved_model import runtime, versions
 
-        kind = runtime.pipeline_class_of(path)
+        kind = versions.pipeline_class_of(path)
         if kind is None or kind.generates:
             return runtime.SavedModelTranslator(path)
         return runtime.SavedModelSinglePass(path)

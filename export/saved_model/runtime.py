@@ -2,27 +2,21 @@
 
 import dataclasses
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
 
-import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
-from keras_transformer.export.place_checks import SAVED_MODEL, versions
-from keras_transformer.export.runtime import OpenGenerator, changed, reason, refusals
+from keras_transformer.export.runtime import OpenGenerator, changed, refusals
 from keras_transformer.export.saved_model.format import FORMAT
-from keras_transformer.export.saved_model.metadata import PATH, read_beam, read_codec, read_task
+from keras_transformer.export.saved_model.metadata import read_beam, read_codec
+from keras_transformer.export.saved_model.versions import newest_version, open_version
 from keras_transformer.export.saved_model.worded import OpenWordStrings
 from keras_transformer.export.searches import check_fixed
 from keras_transformer.export.worded import WORDS
 from keras_transformer.options import LANGUAGES, OptionError
-from keras_transformer.plugins import REMEDY
-from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.attention import Attention
 from keras_transformer.tasks.generator import Generator
@@ -72,7 +66,7 @@ class SavedModelTranslator(OpenWordStrings, OpenGenerator):
         if search is not None:
             check_search(search, Beam)
         path = newest_version(path)
-        self._model, _, self._kind = _open(path, Generator)
+        self._model, _, self._kind = open_version(path, Generator)
         self.blank, self.result = self._kind.blank, self._kind.result
         self.task, self.has_source = self._kind.task, self._kind.has_source
         self.path, self.search = path, search
@@ -263,7 +257,7 @@ class SavedModelSinglePass(PassAnswering):
 
     def __init__(self, path: str | os.PathLike):
         self.path = newest_version(path)
-        self._model, self._answer, kind = _open(self.path, SinglePass)
+        self._model, self._answer, kind = open_version(self.path, SinglePass)
         self.task, self.codec = kind.task, read_codec(self.path, kind.codec_class)
         self._chosen: Any = None
 
@@ -320,90 +314,3 @@ def _alignment(source, target, weights, translation):
     """Returns the `Alignment` of a row of the signature `alignment`, without its padding."""
     source, target = ([piece.decode() for piece in side if piece] for side in (source, target))
     return Alignment(source, target, weights[: len(target), : len(source)], translation)
-
-
-def newest_version(path) -> pathlib.Path:
-    """Returns the folder of a SavedModel: the path itself, or the newest version in it.
-
-    Raises:
-        ValueError: If there is no SavedModel.
-    """
-    path = pathlib.Path(path)
-    if (path / SAVED_MODEL).exists():
-        return path
-    known = versions(path)
-    if not known:
-        raise ValueError(f"{path} is not a SavedModel: it contains no {SAVED_MODEL}.")
-    return path / str(known[-1])
-
-
-def pipeline_class_of(path) -> Any:
-    """Returns the class of the pipeline that a SavedModel was exported from.
-
-    Args:
-        path: Folder of a version, or of all versions.
-
-    Returns:
-        The class; `None` if the SavedModel does not name its task.
-
-    Raises:
-        ValueError: If its task is unknown, or the metadata is damaged.
-    """
-    path = newest_version(path)
-    task = read_task(path)
-    if task not in (None, *TASKS):
-        raise ValueError(f"{path} has the task {task!r}, which is unknown: {REMEDY}.")
-    return None if task is None else TASKS[task].pipeline_class()
-
-
-def _graph_of(path):
-    """Returns the graph of a version, or `None` if its file is damaged."""
-    try:
-        content = (path / SAVED_MODEL).read_bytes()
-        message: Any = saved_model_pb2
-        return message.SavedModel.FromString(content).meta_graphs[0]
-    except (OSError, DecodeError, IndexError):
-        return None
-
-
-def _open(path, wanted):
-    """Returns a loaded SavedModel, its default signature, and the class of its pipeline."""
-    model, kind = _load(path), pipeline_class_of(path)
-    if kind is None:
-        raise ValueError(f"{path} has no {PATH}, which names its task. Export the run again.")
-    signature = model.signatures.get(DEFAULT)
-    inputs = set() if signature is None else set(signature.structured_input_signature[1])
-    if inputs != {*kind.request} or kind.output not in signature.structured_outputs:
-        takes = " and ".join(f"`{name}`" for name in kind.request)
-        raise ValueError(f"{path} has no signature `{DEFAULT}` that takes {takes}.")
-    if not issubclass(kind, wanted):
-        raise ValueError(f"{path} holds a model for {kind.task}.")
-    return model, signature, kind
-
-
-def _load(path):
-    try:
-        return tf.saved_model.load(str(path))
-    except Exception as error:  # such as an IndexError for a truncated file
-        raise ValueError(
-            f"{path} cannot be read as a SavedModel: {_damaged_file(path)} is damaged or missing "
-            f"({reason(error)}). Copy all of its files again, or export it again."
-        ) from error
-
-
-def _damaged_file(path):
-    """Returns the path of the file that keeps a SavedModel from being read."""
-    prefix = path / "variables" / "variables"
-    shards = sorted(prefix.parent.glob("variables.data-*"))
-    if _graph_of(path) is None:
-        return path / SAVED_MODEL
-    try:
-        reader: Any = tf.train.load_checkpoint(str(prefix)) if shards else None
-    except Exception:
-        return prefix.with_suffix(".index")
-    try:
-        for name in reader.get_variable_to_shape_map():
-            reader.get_tensor(name)
-    except Exception:
-        return shards[0] if shards else prefix.with_suffix(".data-00000-of-00001")
-    return path / SAVED_MODEL

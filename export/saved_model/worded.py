@@ -39,6 +39,10 @@ class OpenWordStrings(OpenWords):
         return TERMS in self._taken
 
     @property
+    def _pairs(self):
+        return pairs_of_pieces if self.token_scores else None
+
+    @property
     def _taken(self):
         """Names of the inputs of the signature for words."""
         _, inputs = self._model.signatures[WORDS].structured_input_signature
@@ -56,13 +60,15 @@ class OpenWordStrings(OpenWords):
         progress: Progress = None,
         numbers: Sequence[int] | None = None,
     ) -> Any:
+        if not self.has_words:
+            return super().answer(inputs, search, batch_size, progress)
         other = self if search is None else self.with_search(search)
         one = self.is_one(inputs)
         sentences = self.check_inputs([inputs] if one else inputs)
 
         def best(texts, numbers):
             outputs = other._generate(check_sentences(texts), numbers=numbers)
-            return to_best(outputs, other.result, pairs_of_pieces if other.token_scores else None)
+            return to_best(outputs, other.result, other._pairs)
 
         results = map_numbered(best, sentences, numbers, batch_size, progress)
         return results[0] if one else results

@@ -178,6 +178,7 @@ def saved(tmp_path, monkeypatch):
 
     class Fake(runtime.SavedModelTranslator):
         max_outputs = 2
+        takes_words = scores_tokens = False
 
         def __init__(self, path):
             self.path, self.search = runtime.newest_version(path), None
