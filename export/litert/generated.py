@@ -158,7 +158,8 @@ class LiteRTGeneration(FixedContents):
         self._searches: Any = UnrolledSearches(beam, greedy, **scores)
         if not options.unrolled:
             grows = self.quantize != "int8_static"
-            self._searches = LoopSearches(beam, greedy, grows, self._words, **scores)
+            how = {"greedy": greedy, "grows": grows, "words": self._words, **scores}
+            self._searches = LoopSearches(beam, **how)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config

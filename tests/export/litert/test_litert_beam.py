@@ -87,6 +87,7 @@ def test_the_report_states_the_agreement_of_both_searches(beam_export, sentences
         "source_length": LIMIT,
         "target_length": LIMIT,
         "max_length": None,
+        "unrolled": None,
         "beam_size": 4,
         "n_best": BEST,
         "alignment": None,
