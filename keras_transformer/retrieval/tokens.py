@@ -114,7 +114,9 @@ class TokenSearcher(IndexSearcher):
                 found += self._nearest_of_all([query], top)
                 continue
             begins, ends = self.bounds[rows], self.bounds[rows + 1]
-            chosen = np.concatenate([*map(np.arange, begins, ends)])
+            chosen = np.concatenate(
+                [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
+            )
             vectors = np.asarray(self.vectors[chosen], np.float32)
             scores = max_sims(vectors, ends - begins, query)
             found.append(_few(scores, rows, top))
