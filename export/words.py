@@ -64,7 +64,8 @@ class WordInputs:
     def taken_by(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns a function of token ids that also takes the words.
 
-        A row with an id outside the vocabulary gets nothing, as with an invalid source.
+        A row with an id outside the vocabulary gets nothing, as with an invalid source. So do all
+        rows if the words are those of another number of rows than the source.
 
         Args:
             function: Function of `source`, int32 `[B, S]`, the words, and further inputs by name.
@@ -74,10 +75,12 @@ class WordInputs:
 
         def with_words(source, **inputs):
             for name in self.names:
-                ids = inputs[name] if self.sizes else _without_empty_axes(inputs[name], pad_id)
+                ids, same = inputs[name], True
+                if not self.sizes:
+                    ids, same = _for_rows(_without_empty_axes(ids, pad_id), source, pad_id)
                 known = (ids >= 0) & (ids < size)
                 inputs[name] = tf.where(known, ids, pad_id)
-                valid = tf.reduce_all(known, axis=range(1, len(ids.shape)))  # [B]
+                valid = tf.reduce_all(known, axis=range(1, len(ids.shape))) & same  # [B]
                 source = tf.where(tf.expand_dims(valid, 1), source, pad_id)
             return function(source=source, **inputs)
 
@@ -99,6 +102,18 @@ class WordInputs:
         """Returns the metadata of a file about the words; see `OpenWords`."""
         begin = self.pipeline.model.config.head.rules.beginning_length
         return {"inputs": list(self.names), "sizes": self.sizes, "begin": begin}
+
+
+def _for_rows(ids, source, pad_id):
+    """Returns token ids `[B, ...]` with the rows of the source, and whether they had so many.
+
+    Otherwise they are padding. Without this, a single row would count for all.
+    """
+    rows, count = tf.shape(ids)[0], tf.shape(source)[0]
+    same = tf.equal(rows, count)
+    padding = [[0, 1], *[[0, 0]] * (len(ids.shape) - 1)]
+    ids = tf.pad(ids, padding, constant_values=pad_id)  # [rows + 1, ...]
+    return tf.gather(ids, tf.where(same, tf.range(count), rows)), same
 
 
 def _without_empty_axes(ids, pad_id):
