@@ -72,11 +72,13 @@ class Segmentations:
         count = tf.shape(characters)[1]
         most = tf.minimum(self._longest, count)  # C
         windows = tf.expand_dims(tf.range(count), 1) + tf.range(most)  # [T, C]
-        padded = tf.pad(characters, [[0, 0], [0, most]], constant_values="")
-        parts = tf.gather(padded, windows, axis=1)  # [N, T, C]
-        lower = tf.expand_dims(tf.range(most), 0) <= tf.expand_dims(tf.range(most), 1)  # [C, C]
-        parts = tf.where(lower, tf.expand_dims(parts, 2), "")  # [N, T, C, C]
-        words = tf.strings.reduce_join(parts, axis=3)  # [N, T, C]
+        ends = tf.cumsum(tf.strings.length(characters), axis=1)  # [N, T], in bytes
+        begins = tf.pad(ends[:, :-1], [[0, 0], [1, 0]])
+        begins = tf.broadcast_to(tf.expand_dims(begins, 2), tf.concat([tf.shape(ends), [most]], 0))
+        sizes = tf.gather(ends, tf.minimum(windows, count - 1), axis=1) - begins  # [N, T, C]
+        texts = tf.repeat(tf.strings.reduce_join(characters, axis=1), count * most)  # [N * T * C]
+        flat = tf.reshape(begins, [-1]), tf.reshape(sizes, [-1])
+        words = tf.reshape(tf.strings.substr(texts, *flat), tf.shape(begins))  # [N, T, C]
         numbers = tf.reshape(self._table.look_up(tf.reshape(words, [-1])), tf.shape(words))
         within = windows < tf.reshape(lengths, [-1, 1, 1])  # [N, T, C]
         return tf.where(within, numbers, -1)

@@ -48,3 +48,12 @@ def test_there_may_be_no_text():
     traced = tf.function(Segmentations(PIECES, PAD, 3), autograph=False)
     graph = traced.get_concrete_function(tf.TensorSpec([None], tf.string))
     assert rows(graph(tf.constant(["abab"]))[0]) == best("abab", 3)
+
+
+def test_strings_need_no_axis_for_each_character_of_a_token():
+    """With one, a phrase of 1,000 characters and a token of 100 would need 10 million strings."""
+    traced = tf.function(Segmentations(PIECES, PAD, 3), autograph=False)
+    graph = traced.get_concrete_function(tf.TensorSpec([None], tf.string)).graph
+    outputs = [output for op in graph.get_operations() for output in op.outputs]
+    ranks = [output.shape.rank for output in outputs if output.dtype == tf.string]
+    assert None not in ranks and max(ranks) < 4
