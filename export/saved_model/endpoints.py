@@ -32,13 +32,11 @@ class Endpoint:
     Attributes:
         pipeline: The `Generator`, with the vocabulary and the maximum length L.
         inputs: The `tf.TensorSpec`s of the inputs.
-        input_axes: Letters of the axes of an input after the batch, by its name; otherwise S.
         last_axes: Letters of the axes of an output after batch and n-best list, by its name.
         function: The `tf.function` to export. It takes the inputs and returns a dictionary.
     """
 
     inputs = ()
-    input_axes = {}
     last_axes = {}
 
     def __init__(self, name, search, graph, beam, several):

@@ -204,7 +204,7 @@ def _languages(languages):
 def _axes(endpoint, name, spec):
     """Returns the letters of the axes of a signature's tensor."""
     if name in {input.name for input in endpoint.inputs}:
-        return ", ".join(["B", *endpoint.input_axes.get(name, "S" * (spec.shape.rank - 1))])
+        return ", ".join(["B", *"S" * (spec.shape.rank - 1)])
     last = endpoint.last_axes.get(name, "")
     n_best = [f"M={size}" for size in spec.shape[1 : len(spec.shape) - len(last)]]
     return ", ".join(["B", *n_best, *last])

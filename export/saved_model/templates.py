@@ -169,13 +169,15 @@ SCORES = """\
 
 # Part of the page for an export with the signature `words`.
 WORDS = string.Template("""\
-- `words` takes for each sentence `prefix`, the beginning of the output, and `banned`, N phrases
-  that the output does not contain$terms.
+- `words` takes for each sentence `prefix`, the beginning of the output, and `banned`, phrases that
+  the output does not contain, separated by newlines$terms.
   The empty string stands for none. Phrases are banned as they are written and with a capital
   first letter, as sequences of tokens, so that longer words that begin with them are also banned.
 """)
-TERMS = """; and `terms`, C terms that the output contains, also with a
-  capital first letter. Spellings of a term, of which one is enough, are separated by tabs"""
+TERMS = """; and `terms`, terms that the output contains, also
+  with a capital first letter, separated by newlines. Spellings of a term, of which one is enough,
+  are separated by tabs. A term with characters that the vocabulary lacks has empty outputs with a
+  score of -1e9"""
 
 # Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\

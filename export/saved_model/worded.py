@@ -5,9 +5,11 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from keras_transformer.export.saved_model.words import SEPARATOR
+from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.export.saved_model.words import LINES, SEPARATOR
 from keras_transformer.export.worded import WORDS, OpenWords
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
+from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.results import TOKEN_SCORES, to_best
 from keras_transformer.tasks.strings import check_sentences, map_numbered
@@ -68,10 +70,22 @@ class OpenWordStrings(OpenWords):
 
         def best(texts, numbers):
             outputs = other._generate(check_sentences(texts), numbers=numbers)
+            self._check_known(texts, numbers, outputs["score"])
             return to_best(outputs, other.result, other._pairs)
 
         results = map_numbered(best, sentences, numbers, batch_size, progress)
         return results[0] if one else results
+
+    def _check_known(self, sentences, numbers, scores):
+        """Raises an `OptionError` for a sentence that has no outputs because of its terms."""
+        for text, number, score in zip(sentences, numbers, scores[:, 0], strict=True):
+            terms = self.wording.terms_of(text) if isinstance(text, str) else []
+            if terms and score == NONE:
+                raise OptionError(
+                    "glossary",
+                    "has a term with characters that the vocabulary lacks. "
+                    f"Received: {terms} for input number {number + 1}.",
+                )
 
     def word_inputs(
         self, sentences: Sequence[str], numbers: Sequence[int] | None = None
@@ -84,17 +98,27 @@ class OpenWordStrings(OpenWords):
         """
         numbers = range(len(sentences)) if numbers is None else numbers
         texts = [text.decode() if isinstance(text, bytes) else text for text in sentences]
-        terms = [[SEPARATOR.join(term) for term in self.wording.terms_of(text)] for text in texts]
-        most = max(map(len, terms), default=0)
-        count, banned = len(texts), list(self.wording.banned)
+        terms = [self.wording.terms_of(text) for text in texts]
+        written = [target for row in terms for term in row for target in term]
+        _check_separable("glossary", written)
+        _check_separable("banned", self.wording.banned)
         words = {
-            PREFIX: tf.constant(self.wording.prefixes(numbers), tf.string, [count]),
-            BANNED: tf.constant([banned] * count, tf.string, [count, len(banned)]),
-            TERMS: tf.constant(
-                [row + [""] * (most - len(row)) for row in terms], tf.string, [count, most]
-            ),
+            PREFIX: self.wording.prefixes(numbers),
+            BANNED: [LINES.join(self.wording.banned)] * len(texts),
+            TERMS: [LINES.join(map(SEPARATOR.join, row)) for row in terms],
         }
-        return {name: words[name] for name in self._taken}
+        return {name: tf.constant(words[name], tf.string, [len(texts)]) for name in self._taken}
+
+
+def _check_separable(name, phrases):
+    """Raises an `OptionError` if a phrase has a character that separates two in a SavedModel."""
+    for phrase in phrases:
+        if LINES in phrase or SEPARATOR in phrase:
+            raise OptionError(
+                name,
+                "must have no newlines and tabs in a phrase for a SavedModel. "
+                f"Received: {phrase!r}.",
+            )
 
 
 def pairs_of_pieces(pieces: Any, scores: Any) -> tuple[tuple[str, float], ...]:

@@ -9,16 +9,21 @@ from keras_transformer.export.saved_model.endpoints import Sentences
 from keras_transformer.export.searches import ModelSearch
 from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
 from keras_transformer.tasks.generator import SOURCE
+from keras_transformer.tasks.strings import is_utf8
 from keras_transformer.tasks.token_rows import assertions
 from keras_transformer.tasks.wording import Wording, WordingTokens
 from keras_transformer.tensors import Tensor
 
 STRINGS = {
     PREFIX: tf.TensorSpec([None], tf.string, name=PREFIX),
-    BANNED: tf.TensorSpec([None, None], tf.string, name=BANNED),
-    TERMS: tf.TensorSpec([None, None], tf.string, name=TERMS),
+    BANNED: tf.TensorSpec([None], tf.string, name=BANNED),
+    TERMS: tf.TensorSpec([None], tf.string, name=TERMS),
 }
-SEPARATOR = "\t"  # of the spellings of a term
+# Strings hold several words, because TensorFlow Serving would pad a second axis with the first
+# string of a request.
+LINES = "\n"  # between phrases or terms
+SEPARATOR = "\t"  # between the spellings of a term
+INVALID = b"\xff"  # a sentence that is not UTF-8, which has empty outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +54,12 @@ class SentencesAndWords(Sentences):
     The inputs are `sentences`, string `[B]`, and for each of them
 
     - `prefix`, string `[B]`: the beginning of the output;
-    - `banned`, string `[B, N]`: phrases that the output does not contain.
+    - `banned`, string `[B]`: phrases that the output does not contain, separated by newlines.
 
-    The empty string stands for no prefix, phrase or term. Repetitions are allowed: TensorFlow
-    Serving pads rows with the first string of a request. The outputs are those of `Sentences`. The
-    tokens of the words are those of a `Wording` in a run.
+    The empty string stands for no words. A sentence with words that are not valid UTF-8 has empty
+    outputs with a score of -1e9 and does not affect the other sentences of its batch. The outputs
+    are those of `Sentences`. The tokens of the words are those of a `Wording` in a run.
     """
-
-    input_axes = {BANNED: "N", TERMS: "C"}
 
     inputs = (*Sentences.inputs, STRINGS[PREFIX], STRINGS[BANNED])
 
@@ -66,20 +69,20 @@ class SentencesAndWords(Sentences):
     def _with_words(self, sentences, words):
         """Returns the outputs for words by the names of their inputs."""
         checks = {
-            f"`{name}` must have one row for each of `sentences`.": tf.equal(
-                tf.shape(strings)[0], tf.size(sentences)
+            f"`{name}` must have one string for each of `sentences`.": tf.equal(
+                tf.size(strings), tf.size(sentences)
             )
             for name, strings in words.items()
         }
         with tf.control_dependencies(assertions(checks)):
-            ids = WordTokens(self.pipeline)(words)
-        return self._written(self._translate(sentences, *ids))
+            ids, valid = WordTokens(self.pipeline)(words)
+        return self._written(self._translate(tf.where(valid, sentences, INVALID), *ids))
 
     def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request in which every other sentence has a prefix."""
         count = len(sentences)
         prefix = [(sentence.split() or [""])[0][: len(sentence) % 2 * 9] for sentence in sentences]
-        none = tf.constant("", tf.string, [count, 1])
+        none = tf.constant("", tf.string, [count])
         words = {PREFIX: tf.constant(prefix, tf.string, [count]), BANNED: none, TERMS: none}
         words = {spec.name: words[spec.name] for spec in self.inputs[1:]}
         return {**super().example(sentences), **words}
@@ -88,9 +91,10 @@ class SentencesAndWords(Sentences):
 class SentencesAndTerms(SentencesAndWords):
     """Signature from strings to texts, with words and terms of the output of each sentence.
 
-    It also has the input `terms`, string `[B, C]`: terms that the output contains. Several
-    spellings of a term, of which one is enough, are separated by tabs. A term with characters that
-    are not in the vocabulary is an error. See `SentencesAndWords`.
+    It also has the input `terms`, string `[B]`: terms that the output contains, separated by
+    newlines. Several spellings of a term, of which one is enough, are separated by tabs. A sentence
+    with a term whose characters are not in the vocabulary is treated as one with words that are not
+    valid UTF-8. See `SentencesAndWords`.
     """
 
     inputs = (*SentencesAndWords.inputs, STRINGS[TERMS])
@@ -111,20 +115,27 @@ class WordTokens:
         self._tokens = WordingTokens(Wording(), pipeline.target_tokenizer, begin)
         self._tokenizer, self._begin = pipeline.target_tokenizer, begin
 
-    def __call__(self, words: dict[str, Tensor]) -> list[Tensor]:
-        """Returns the ids of `WordInputs` for strings by the names of the inputs of the signature.
+    def __call__(self, words: dict[str, Tensor]) -> tuple[list[Tensor], Tensor]:
+        """Returns the ids of `WordInputs`, and which sentences have valid words, boolean `[B]`.
 
         Call arguments:
-            words: See `SentencesAndWords`.
+            words: Strings by the names of the inputs of the signature; see `SentencesAndWords`.
         """
         kinds = {PREFIX: self._prefix, BANNED: self._banned, TERMS: self._terms}
-        return [kinds[name](strings) for name, strings in words.items()]
+        valid = tf.reduce_all([is_utf8(strings) for strings in words.values()], 0)  # [B]
+        words = {name: tf.where(valid, strings, "") for name, strings in words.items()}
+        results = [kinds[name](strings) for name, strings in words.items()]
+        for _, known in results:
+            valid &= known
+        return [ids for ids, _ in results], valid
 
     def _prefix(self, texts):
         ids = self._padded(self._tokenizer.tokenize(texts))  # [B, P]
-        return tf.pad(ids, [[0, 0], [self._begin, 0]], constant_values=self._tokenizer.pad_id)
+        ids = tf.pad(ids, [[0, 0], [self._begin, 0]], constant_values=self._tokenizer.pad_id)
+        return ids, True
 
     def _banned(self, phrases):
+        phrases = tf.strings.split(phrases, LINES).to_tensor("")  # [B, N]
         batch = tf.shape(phrases)[0]
         ids = self._tokenizer.tokenize(tf.reshape(_spellings(phrases), [-1]))  # [R, (Q)]
         unknown = tf.reduce_any(tf.equal(ids, self._tokenizer.unk_id), axis=1)  # [R]
@@ -137,9 +148,10 @@ class WordTokens:
         count = tf.shape(phrases)[1] * 2 * tf.shape(rows)[1]
         rows = tf.reshape(rows, tf.stack([batch, count, longest]))
         real = tf.reduce_any(tf.not_equal(rows, self._tokenizer.pad_id), axis=2)  # [B, count]
-        return self._padded(tf.ragged.boolean_mask(rows, real))
+        return self._padded(tf.ragged.boolean_mask(rows, real)), True
 
     def _terms(self, terms):
+        terms = tf.strings.split(terms, LINES).to_tensor("")  # [B, C]
         earlier = tf.linalg.band_part(tf.ones([tf.shape(terms)[1]] * 2), -1, 0) > 0  # [C, C]
         earlier &= ~tf.eye(tf.shape(terms)[1], dtype=tf.bool)
         same = tf.equal(tf.expand_dims(terms, 2), tf.expand_dims(terms, 1)) & earlier  # [B, C, C]
@@ -150,11 +162,9 @@ class WordTokens:
         ids = self._padded(self._tokenizer.tokenize(tf.reshape(written, [-1])))  # [B * C * 2A, Q]
         as_given = tf.equal(tf.range(tf.shape(ids)[0]) % 2, 0)  # the others begin a sentence
         unknown = tf.reduce_any(tf.equal(ids, self._tokenizer.unk_id), axis=1)
-        known = tf.reduce_all(~(unknown & as_given))
-        rule = "`terms` must have no characters that the vocabulary lacks."
-        with tf.control_dependencies(assertions({rule: known})):
-            shape = [*tf.unstack(tf.shape(terms)), tf.shape(written)[1], tf.shape(ids)[1]]
-            return tf.reshape(ids, tf.stack(shape))
+        known = tf.reshape(~(unknown & as_given), tf.stack([tf.shape(terms)[0], -1]))
+        shape = [*tf.unstack(tf.shape(terms)), tf.shape(written)[1], tf.shape(ids)[1]]
+        return tf.reshape(ids, tf.stack(shape)), tf.reduce_all(known, axis=1)
 
     def _padded(self, ragged):
         return ragged.to_tensor(self._tokenizer.pad_id)

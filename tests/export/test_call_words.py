@@ -68,6 +68,18 @@ def test_a_beam_has_the_words_of_the_call(name, tmp_path, request):
     outputs = [tuple(require_same(loaded, BEAM, words)) for words in WITH_TERMS]
     assert len({*outputs}) == len(WITH_TERMS)
     assert "Tagen" not in outputs[0][0] and "Tagen" in outputs[1][0]
+    if name == "saved-model":
+        require_refusals(loaded)
+
+
+def require_refusals(loaded):
+    unknown = loaded.with_settings(glossary={"weeks": "猫"})
+    with pytest.raises(OptionError, match=r"`glossary` has .* lacks. Received: .*猫.* number 2\."):
+        unknown.answer(SOURCES[:2])
+    assert unknown.answer(SOURCES[:1])[0].text
+    for setting in ({"banned": ["a\nb"]}, {"glossary": {"weeks": "a\tb"}}):
+        with pytest.raises(OptionError, match=f"`{[*setting][0]}` must have no newlines and tabs"):
+            loaded.with_settings(**setting).answer(SOURCES)
 
 
 @pytest.mark.parametrize("name", ["onnx", *map(slow, ("litert", "saved-model"))])
@@ -129,6 +141,25 @@ def test_an_unknown_id_makes_its_row_invalid(beam_file, name, bad):
     assert found.scores[1, 0] == np.float32(-1e9) and not found.tokens[1].any()
     for number in (0, 2):
         np.testing.assert_array_equal(found.tokens[number], right.tokens[number])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 4])
+@pytest.mark.parametrize("name", ["prefix", "banned"])
+def test_words_of_another_number_of_rows_make_all_rows_invalid(greedy_file, name, rows):
+    """A single row of words would otherwise count for all, and one source get several outputs."""
+    source = ids(greedy_file, SOURCES)
+    width = max(map(len, source))
+    source = np.array([row + [0] * (width - len(row)) for row in source], np.int32)
+    inputs = greedy_file.without_words(len(source))
+    right = greedy_file._model.run(source=source, **inputs)
+    assert right["tokens"].any(axis=-1).all()
+    inputs[name] = np.resize(np.array([6], np.int32), [rows, *inputs[name].shape[1:]])
+    outputs = greedy_file._model.run(source=source, **inputs)
+    assert outputs["tokens"].shape[0] == len(source) and not outputs["tokens"].any()
+    assert outputs["score"].tolist() == [np.float32(-1e9)] * len(source)
+    if rows > 1:
+        one = greedy_file._model.run(source=source[:1], **inputs)
+        assert one["tokens"].shape[0] == 1 and not one["tokens"].any()
 
 
 def test_a_glossary_needs_a_beam(greedy_file):
