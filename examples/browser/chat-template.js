@@ -27,7 +27,7 @@ export class ChatTemplate {
     this.variables = variables;
     this.template = new jinja.Template(template);
     const names = [...this.special.keys()].sort((one, other) => other.length - one.length);
-    this.names = names.map((name) => name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&")).join("|");
+    this.names = names.map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|");
   }
 
   /**

@@ -44,11 +44,22 @@ export class Chat {
 
   /**
    * Yields the parts of the answer to a message, which together are the answer. If the iteration is
-   * not finished, the conversation contains the answer until then.
+   * not finished, the conversation contains the answer until then. After an error, the conversation
+   * is as before the message.
    *
    * @param {string} content The message of the user.
    */
   async *stream(content) {
+    const { messages, dropped, complete } = this;
+    try {
+      yield* this.answer(content);
+    } catch (error) {
+      Object.assign(this, { messages, dropped, complete });
+      throw error;
+    }
+  }
+
+  async *answer(content) {
     const messages = [...this.messages, { role: "user", content }];
     const prompt = this.prompt(messages); // which may refuse it
     const answer = { role: "assistant", content: "" };

@@ -65,7 +65,11 @@ class WorkerModel {
   }
 
   reject(reason) {
-    for (const request of [this.running, this.waiting]) request?.reject(reason);
+    for (const request of [this.running, this.waiting]) {
+      if (!request) continue;
+      request.part = () => {};
+      request.reject(reason);
+    }
   }
 
   end(reason) {
@@ -105,13 +109,15 @@ export class WorkerChat extends WorkerModel {
   /**
    * Answers a message. The promise has the `text` of the answer; `complete`, which is false if it
    * was stopped or reached its maximum length; `dropped`, the number of the oldest messages that the
-   * model does not see; and the milliseconds to the `first` part and in all.
+   * model does not see; and the milliseconds to the `first` part and in all. An answer that is being
+   * generated is stopped; the conversation contains its parts until then.
    *
    * @param {string} content The message of the user.
    * @param {(part: string) => void} part Called with each part of the answer.
    * @param {boolean} begins Whether a new conversation begins.
    */
   send(content, part = () => {}, begins = false) {
+    if (this.running) this.stop();
     return this.ask({ command: "send", content, begins }, part);
   }
 
