@@ -426,7 +426,7 @@ DECLARED_AGAIN = {
         ["lengths", "batch_sizes", "search", "n_best", "alignment", "tokenizer", "streaming"],
         "formats",
     ),
-    "quantize": "formats",
+    **dict.fromkeys(["quantize", "takes_words", "token_scores"], "formats"),
 }
 
 

@@ -179,6 +179,7 @@ def test_sampling_options_are_refused_for_a_saved_model(tmp_path, monkeypatch):
 
     class Opened(SavedModelTranslator):
         task, beam = "translation", None
+        _model = types.SimpleNamespace(signatures={})
 
         def __init__(self, path):
             pass
