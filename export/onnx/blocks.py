@@ -80,9 +80,9 @@ def with_offsets(matrix: np.ndarray) -> RoundedBlocks:
     for factor in RANGES:
         lost = (high - low) * (1 - factor) / 2  # on both sides of the range
         step = _in_half((high - low) * factor / (HIGHEST - LOWEST)).astype(np.float32)
-        step = np.where(step == 0, np.float32(1), step)
         middle = _in_half(low + lost - LOWEST * step).astype(np.float32)
-        rounded = np.clip(np.rint((blocks - middle) / step), LOWEST, HIGHEST)
+        divisor = np.where(step == 0, np.float32(1), step)  # of equal numbers: code and step are 0
+        rounded = np.clip(np.rint((blocks - middle) / divisor), LOWEST, HIGHEST)
         errors = np.square(rounded * step + middle - blocks).sum(-1, keepdims=True)
         better = errors < lowest
         codes = np.where(better, rounded.astype(np.int8), codes)
