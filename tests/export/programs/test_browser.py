@@ -270,7 +270,7 @@ def test_texts_are_labelled_as_in_python(browser, site, method, suffix):
 
 @pytest.mark.slow
 def test_the_readmes_program_labels_texts(browser, site):
-    _, program, _ = blocks("examples/browser/README.md", "js")
+    *_, program, _ = blocks("examples/browser/README.md", "js")
     names = {"sentiment.tflite": "classify", "entities.tflite": "label"}
     text = "one long string of cliches"
     first, _ = [
