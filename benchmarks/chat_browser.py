@@ -65,8 +65,7 @@ def row_of(path, message, tokens, repeats):
     chat = Chat(keras_transformer.open(path), search=Greedy(tokens))
     ids = chat.ids([{"role": "user", "content": message}])
     expected = [*chat._text.generate(ids, chat.search)]
-    pairs = zip(answers[0]["tokens"], expected, strict=False)
-    row["equal"] = next((n for n, (one, other) in enumerate(pairs) if one != other), len(expected))
+    row["equal"] = equal_tokens(answers[0]["tokens"], expected)
     print(
         f"{path.name}: prompt of {row['prompt_tokens']} tokens, first token after "
         f"{row['seconds_to_first']['median']:.2f} s, then "
@@ -74,6 +73,13 @@ def row_of(path, message, tokens, repeats):
         f"{len(expected)} tokens are those of Python; answer: {answers[0]['text']!r}"
     )
     return row
+
+
+def equal_tokens(tokens, expected):
+    """Returns the number of the first tokens that are equal."""
+    pairs = enumerate(zip(tokens, expected, strict=False))
+    fewest = min(len(tokens), len(expected))
+    return next((place for place, (one, other) in pairs if one != other), fewest)
 
 
 def summary(answers):

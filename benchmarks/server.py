@@ -25,6 +25,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 
 import click
 from command import processor_name
@@ -43,6 +44,7 @@ class Server:
         model: The run or export.
         pair: Codes of the source and the target language. `None`: the model translates nothing.
         processor: Number of the processor.
+        more: Further options of `keras-transformer serve`.
 
     Attributes:
         name: Name of the model in requests.
@@ -51,12 +53,14 @@ class Server:
 
     name = "model"
 
-    def __init__(self, model: str, pair: tuple[str, str] | None, processor: int):
+    def __init__(
+        self, model: str, pair: tuple[str, str] | None, processor: int, more: Sequence[str] = ()
+    ):
         pair = pair or ()
         options = zip(("--source-language", "--target-language"), pair, strict=False)
         languages = ["--name", self.name, *(word for option in options for word in option)]
         command = [sys.executable, "-m", "keras_transformer", "serve", model, "--quiet"]
-        self._command = [*command, "--port", "0", "--batch-size", str(BATCH), *languages]
+        self._command = [*command, "--port", "0", "--batch-size", str(BATCH), *languages, *more]
         self._processor, self._pair = processor, dict(zip(("source", "target"), pair, strict=False))
 
     def __enter__(self) -> "Server":

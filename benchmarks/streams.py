@@ -1,13 +1,14 @@
 """Tokens per second of the streams of `keras-transformer serve`, from several clients at a time.
 
     python benchmarks/streams.py RUN --clients 1,4,8
+    python benchmarks/streams.py RUN --clients 1,4,8 --max-streams 1
 
 Starts the server for RUN, a language model with a chat template, and asks it questions in streamed
 chats, each from a client of its own. All clients begin at the same time, and the tokens of all are
 counted until the last one has ended. The server runs on the first processor and the clients on the
 second one. Its own processor time is measured as well, which other programs on the machine affect
-less than wall-clock time. Each answer is compared with the one that a single client got. Linux
-only.
+less than wall-clock time. Each answer is compared with the one that a single client got. With
+`--max-streams 1`, the server generates one text at a time, and the other clients wait. Linux only.
 """
 
 import collections
@@ -101,16 +102,18 @@ def together(server, asked, sampling):
 @click.option("--temperature", default=0.0, type=click.FloatRange(0), help="0: greedy search.")
 @click.option("--questions", "count", default=8, type=click.IntRange(1),
               help="Number of questions, which all numbers of clients ask.")
+@click.option("--max-streams", default=8, type=click.IntRange(1),
+              help="Texts that the server generates at a time; 1: no batches.")
 @click.option("--repeats", default=3, type=click.IntRange(1), help="Number of repeats.")
 # fmt: on
-def main(run, clients, tokens, temperature, count, repeats):
+def main(run, clients, tokens, temperature, count, max_streams, repeats):
     """Measure the streams of a server for RUN."""
     print(processor_name(), flush=True)
     sampling = {"max_tokens": tokens, "temperature": temperature, "seed": 1}
     first, *others = sorted(os.sched_getaffinity(0))
     sizes, asked = sorted({1, *map(int, clients.split(","))}), questions(count)
     rates, known, other = collections.defaultdict(list), {}, collections.Counter()
-    with Server(run, None, first) as server:
+    with Server(run, None, first, ["--max-streams", str(max_streams)]) as server:
         pin(others[0] if others else first)
         together(server, asked[:1], {**sampling, "max_tokens": 2})
         for _ in range(repeats):

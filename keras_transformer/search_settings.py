@@ -341,7 +341,12 @@ class SampleSettings(SearchSettings):
         metavar="T",
     )
     top_k: int = setting(
-        0, "Draw from the K most likely tokens only; 0: no limit.", least=0, shape=(), metavar="K"
+        0,
+        "Draw from the K most likely tokens only; 0: no limit.",
+        least=0,
+        most=2**31 - 1,
+        shape=(),
+        metavar="K",
     )
     top_p: float = setting(
         1.0,

@@ -4,6 +4,7 @@ python main.py --model_name translator --model_dir serving/demo/1
 """
 
 import argparse
+import asyncio
 import typing
 import uuid
 
@@ -43,14 +44,15 @@ class Translator(kserve.Model):
     async def predict(self, payload: typing.Any, headers: typing.Any = None) -> typing.Any:
         """Answers the instances of V1, or the tensor of V2, as one batch."""
         if isinstance(payload, dict):
-            outputs = self._outputs(payload["instances"])
+            outputs = await asyncio.to_thread(self._outputs, payload["instances"])
             rows = zip(*(values.tolist() for values in outputs.values()), strict=True)
             return {"predictions": [_plain(dict(zip(outputs, row, strict=True))) for row in rows]}
         if len(payload.inputs) != 1 or payload.inputs[0].datatype != "BYTES":
             raise InvalidInput("the input must be one tensor of the datatype BYTES.")
         texts = payload.inputs[0].as_numpy().reshape(-1).tolist()
         tensors = []
-        for name, values in self._outputs(texts).items():
+        outputs = await asyncio.to_thread(self._outputs, texts)  # other requests go on
+        for name, values in outputs.items():
             kind = from_np_dtype(values.dtype)
             tensor = kserve.InferOutput(name, list(values.shape), kind)
             tensor.set_data_from_numpy(values, binary_data=payload.from_grpc)

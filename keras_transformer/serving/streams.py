@@ -138,13 +138,20 @@ class Streams:
             self._queue.refusal(closed.exception())
 
     def warm_up(self) -> None:
-        """Generates tokens, so that the first request need not wait for graphs or processes."""
+        """Generates tokens, so that the first request need not wait for graphs or processes.
+
+        Raises:
+            Exception: That of the model, if it fails.
+        """
         prompt = self._streamer.prompt("1")
         for search in (Greedy(2), Sample(max_length=2)):
             text = self._streamer.begin(prompt, search)
-            while self._streamer.advance([text]) != [END]:
-                pass
-            self._streamer.end(text)
+            try:
+                while (turn := self._streamer.advance([text])[0]) is not END:
+                    if isinstance(turn, Exception):
+                        raise turn
+            finally:
+                self._streamer.end(text)
         if self.has_template:
             with contextlib.suppress(ValueError):  # it may want other messages
                 self._streamer.conversation([{"role": "user", "content": "1"}])

@@ -21,3 +21,13 @@ def test_answers_that_differ_are_no_result():
     answers = [{"prompt": 1, "tokens": [n], "times": [0, 1, 2]} for n in (3, 4)]
     with pytest.raises(BenchmarkError, match="other tokens when it answers again"):
         summary(answers)
+
+
+@pytest.mark.parametrize(
+    "tokens, equal",
+    [([7, 8, 9], 3), ([7, 8], 2), ([7, 5, 9], 1), ([], 0), ([7, 8, 9, 9], 3)],
+)
+def test_tokens_that_are_missing_are_not_equal(tokens, equal):
+    from chat_browser import equal_tokens
+
+    assert equal_tokens(tokens, [7, 8, 9]) == equal

@@ -16,10 +16,12 @@ pytest.importorskip("multipart")
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="pins processes and reads /proc")
-def test_clients_of_streams_get_the_same_answers(tmp_path):
+@pytest.mark.parametrize("most", ["8", "1"])
+def test_clients_of_streams_get_the_same_answers(most, tmp_path):
     run = write_run(generator(), tmp_path / "tiny")
     Run(run).write_chat(ChatTemplate("{{ messages[0].content[:2] }} "))
     small = ["--clients", "1,3", "--tokens", "4", "--questions", "3", "--repeats", "1"]
+    small += ["--max-streams", most]
     done = run_benchmark("streams.py", run, *small)
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"│ (\d) +│ ([\d.]+) .* (\d) of (\d)", done.stdout)

@@ -17,7 +17,7 @@ from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.options import OptionError
 from keras_transformer.pipelines import Chat
 from keras_transformer.serving.protocols.openai.stops import Stops
-from keras_transformer.serving.streams import AHEAD, Stream
+from keras_transformer.serving.streams import AHEAD, Stream, Streams
 from keras_transformer.tasks.streams.prompts import after
 from keras_transformer.tasks.streams.turns import END
 from keras_transformer.text.chat_template import ChatTemplate
@@ -156,6 +156,9 @@ def test_the_parts_of_a_text_with_stops_are_the_text_before_the_first_one():
         ({"stream": True, "min_p": 2}, "`min_p` must be"),
         ({"top_k": 2.0}, "`top_k` must be of type int."),
         ({"top_k": -2}, "`top_k` must be"),
+        ({"top_k": 2**31}, "`top_k` must be"),
+        ({"temperature": 10**400}, "`temperature` is too large."),
+        ({"repetition_penalty": 10**400}, "`repetition_penalty` is too large."),
         ({"repetition_penalty": 0}, "`repetition_penalty` must be"),
         ({"repeat_penalty": 1}, "supplied: repeat_penalty"),
     ],
@@ -265,6 +268,17 @@ def test_all_texts_have_a_turn_at_a_time(endless):
         with open_stream(served, "a"), open_stream(served, "b"), open_stream(served, "c"):
             until(lambda: endless.together == 3)
         until(lambda: endless.closed == 3)
+
+
+def test_warming_up_fails_with_the_model(endless):
+    endless.prompt = lambda text: "fail"
+
+    async def main():
+        with pytest.raises(RuntimeError, match="secret"):
+            Streams(endless, 1, 1, None, None).warm_up()
+
+    asyncio.run(main())
+    assert endless.begun == endless.closed == 1
 
 
 def test_a_text_whose_client_takes_no_parts_waits():

@@ -1,8 +1,13 @@
 """The files on docs/other_servers.md: their names, types and options are those of our exports."""
 
+import asyncio
 import json
 import os
+import runpy
 import subprocess
+import sys
+import threading
+import types
 
 import pipelines
 import pytest
@@ -62,3 +67,26 @@ def test_the_container_for_kserve_has_options_of_serve():
     ports = {one[probe]["httpGet"]["port"] for probe in ("readinessProbe", "livenessProbe")}
     assert ports == {one["ports"][0]["containerPort"]} == {int(values["--port"])}
     ServerOptions(host=values["--host"], name=values["--name"])
+
+
+def test_the_program_for_kserve_computes_beside_its_event_loop(monkeypatch):
+    """With stand-ins for the modules of KServe, which the tests do without."""
+    module = types.SimpleNamespace
+    kserve = module(Model=object, InferResponse=None, errors=None, utils=None)
+    monkeypatch.setitem(sys.modules, "kserve", kserve)
+    monkeypatch.setitem(sys.modules, "kserve.errors", module(InvalidInput=ValueError))
+    monkeypatch.setitem(sys.modules, "kserve.utils", module())
+    monkeypatch.setitem(sys.modules, "kserve.utils.numpy_codec", module(from_np_dtype=str))
+    program = runpy.run_path("examples/kserve/main.py")["Translator"]
+    translator, threads = program.__new__(program), []
+
+    def translate(sentences):
+        threads.append(threading.current_thread())
+        size = tf.fill([len(sentences)], 1.0)
+        text = tf.fill([len(sentences)], "b")
+        return {"translation": text, "score": size, "truncated": size, "complete": size}
+
+    translator._translate = translate
+    answer = asyncio.run(translator.predict({"instances": ["a", "c"]}))
+    assert [one["translation"] for one in answer["predictions"]] == ["b", "b"]
+    assert threads and threading.main_thread() not in threads

@@ -1,6 +1,7 @@
 """Texts that are generated in batches, which they join and leave between two tokens."""
 
 import functools
+import itertools
 import random
 
 import pytest
@@ -12,7 +13,11 @@ from keras_transformer.models import LanguageModelConfig
 from keras_transformer.positions import Alibi, Rotary
 from keras_transformer.tasks.language_modelling import rows as rows_of_texts
 from keras_transformer.tasks.language_modelling.continued import Continued
-from keras_transformer.tasks.language_modelling.rows import ContinuedRows, of_like_lengths
+from keras_transformer.tasks.language_modelling.rows import (
+    ContinuedRows,
+    RowBatch,
+    of_like_lengths,
+)
 from keras_transformer.tasks.streams.turns import END, Turns
 
 SIZES = {"vocab_size": 31, "d_model": 12, "d_ff": 17, "num_layers": 2, "num_heads": 2}
@@ -158,3 +163,63 @@ def test_prompts_are_read_in_chunks_by_turns_while_others_go_on(monkeypatch):
     ends = [[row[place] for row in waits].index(False) for place in range(4)]
     assert ends == [0, 5, 5, 2]
     assert all(not late for place in range(4) for late in [w[place] for w in waits][ends[place] :])
+
+
+def test_a_text_whose_heads_were_lost_is_read_again():
+    text = Continued(model_of(), LENGTH)
+    jobs = [([*range(4, 24)], Greedy(40), 0, 0, None), ([7] * 6, Greedy(40), 0, 0, None)]
+    expected, _ = alone(text, jobs)
+    group = text.group()
+    paused, other = (group.begin(text.another(), prompt, search) for prompt, search, *_ in jobs)
+    tokens = [group.advance([paused, other])[0] for _ in range(5)]
+    taken = group._graphs.row
+    group._graphs.row = failing(taken, lambda cache, count, *_: int(count) == 20)
+    with pytest.raises(RuntimeError, match="no memory"):
+        group.advance([other])  # the client of the first text is slow
+    assert paused.text.kept == 0
+    group._graphs.row = taken
+    group.end(other)
+    turns = itertools.takewhile(
+        lambda turn: turn is not END, iter(lambda: group.advance([paused])[0], 0)
+    )
+    assert [*tokens, *(turn for turn in turns if turn is not None)] == expected
+
+
+def test_a_batch_has_only_rows_that_have_been_read():
+    text = Continued(model_of(), LENGTH)
+    group = text.group()
+    rows = [group.begin(text.another(), [5] * size, Greedy(9)) for size in (3, 2)]
+    rows[0].text.read(rows[0].inputs, LENGTH)
+    with pytest.raises(RuntimeError, match="0 of 2 tokens of a text have been read"):
+        RowBatch(rows, group._graphs)
+
+
+def test_the_cache_of_a_batch_is_dropped_with_its_last_row(monkeypatch):
+    text = Continued(model_of(), LENGTH)
+    group = text.group()
+    rows = [group.begin(text.another(), [5] * size, Greedy(60)) for size in (3, 2)]
+    group.advance(rows)
+    (batch,) = group._batches
+    held, make = [], rows_of_texts.RowBatch
+    monkeypatch.setattr(
+        rows_of_texts, "RowBatch", lambda *given: held.append(batch._cache) or make(*given)
+    )
+    group.advance(rows[:1])
+    assert held == [None]  # before there was a new one
+    group.end(rows[0])
+    assert group._batches == [] and rows[0].text.kept == 3 + 2
+
+
+def test_texts_that_take_their_steps_alone_begin_one_by_one():
+    begun = []
+
+    def tokens(number):
+        begun.append(number)
+        yield number
+        yield number
+
+    group, rows = Turns(), [tokens(number) for number in range(3)]
+    assert group.advance(rows[:2]) == [0, None]
+    assert group.advance(rows) == [0, 1, None] and begun == [0, 1]
+    assert group.advance(rows) == [END, 1, 2]
+    assert group.advance(rows[1:]) == [END, 2]

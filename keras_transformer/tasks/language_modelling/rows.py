@@ -93,6 +93,9 @@ class ContinuedRows(Turns):
 
     def advance(self, rows: Sequence[TextRow]) -> list[Any]:  # noqa: D102
         turns: dict[TextRow, Any] = {row: END if row.over else None for row in rows}
+        batched = {row for batch in self._batches for row in batch.rows}
+        for row in {*rows} - batched:  # its heads may have been lost, for lack of memory
+            row.unread = row.unread or row.text.kept < len(row.inputs) - 1
         turns.update(self._read([row for row in rows if row.unread and not row.over]))
         self._regroup([row for row in rows if not row.unread and not row.over])
         for batch in [*self._batches]:
@@ -100,9 +103,11 @@ class ContinuedRows(Turns):
         return [turns[row] for row in rows]
 
     def end(self, row: TextRow) -> None:  # noqa: D102
-        for batch in self._batches:
+        for batch in [*self._batches]:
             if row in batch.rows:
                 batch.give_back(row)
+                if not batch.rows:
+                    self._batches.remove(batch)
 
     def _read(self, rows):
         """Reads the prompts of some rows, and returns the exceptions of those that fail."""
@@ -126,7 +131,9 @@ class ContinuedRows(Turns):
         for batch in self._batches:
             for row in [*batch.rows]:
                 batch.give_back(row)
-        self._batches = [RowBatch(group, self._graphs) for group in of_like_lengths(rows)]
+        self._batches = []
+        for group in of_like_lengths(rows):
+            self._batches.append(RowBatch(group, self._graphs))
 
     def _stepped(self, batch):
         """Returns what a step of a batch gives each of its rows."""
@@ -150,6 +157,7 @@ class ContinuedRows(Turns):
         self._batches.remove(batch)
         for row in rows:
             batch.give_back(row)
+        for row in rows:
             self._batches.append(RowBatch([row], self._graphs))
             turns.update(self._stepped(self._batches[-1]))
         return turns
@@ -173,7 +181,7 @@ class ContinuedRows(Turns):
 
 
 class RowGraphs:
-    """RowGraphs of a model for batches of any size.
+    """Graphs of a model for batches of any number of rows.
 
     Args:
         model: The `LanguageModel`.
@@ -226,13 +234,19 @@ class RowBatch:
     Args:
         rows: The rows, which have been read. Their texts lend their heads to the batch.
         graphs: The `RowGraphs`.
+
+    Raises:
+        RuntimeError: If a row has not been read.
     """
 
     def __init__(self, rows: list[TextRow], graphs: RowGraphs):
         self.rows, self._graphs, self._used = [*rows], graphs, 0
         self._counts = [len(row.inputs) - 1 for row in rows]
         self._numbers = {row: number for number, row in enumerate(rows)}
-        self._cache = graphs.packed([row.text.lend() for row in rows])
+        for row, count in zip(rows, self._counts, strict=True):
+            if row.text.kept != count:
+                raise RuntimeError(f"{row.text.kept} of {count} tokens of a text have been read.")
+        self._cache: Any = graphs.packed([row.text.lend() for row in rows])
 
     @property
     def is_done(self) -> bool:
@@ -248,17 +262,28 @@ class RowBatch:
         return logits
 
     def give_back(self, row: TextRow) -> None:
-        """Removes a row, whose text keeps its heads. No step may follow."""
+        """Removes a row, whose text keeps its heads. No step may follow.
+
+        The cache is dropped with the last row. If the heads cannot be computed, the text keeps
+        none, and must be read again.
+        """
         self.rows.remove(row)
         number = self._numbers[row]
         count = self._counts[number]
         numbers = (tf.constant(value) for value in (count, self._used, number))
-        heads = self._graphs.row(self._cache, *numbers)
+        try:
+            heads = self._graphs.row(self._cache, *numbers)
+        finally:
+            if not self.rows:
+                self._cache = None
         row.text.keep(row.inputs[: count + self._used], heads)
 
 
 def of_like_lengths(rows: Sequence[TextRow]) -> list[list[TextRow]]:
-    """Returns rows in groups, in each of which padding at most doubles the heads, and `SPREAD`."""
+    """Returns rows in groups, whose longest one has at most twice the shortest one's tokens.
+
+    `SPREAD` more are allowed.
+    """
     groups: list[list[TextRow]] = []
     for row in sorted(rows, key=lambda row: len(row.inputs)):
         if not groups or len(row.inputs) > 2 * len(groups[-1][0].inputs) + SPREAD:

@@ -1,5 +1,6 @@
 """`Turns`: texts that are generated together, each of which takes its steps alone."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ class Turns:
     """Texts of one model that are generated at a time.
 
     Each is generated after a prompt, in a row that `begin` returns. This class computes their
-    tokens one after the other; a subclass computes them in batches.
+    tokens one after the other, and begins one text in a turn, because that reads a whole prompt; a
+    subclass computes the tokens in batches.
     """
 
     def begin(self, text: Any, prompt: Sequence[int], search: Any, number: int = 0) -> Any:
@@ -35,7 +37,8 @@ class Turns:
             For each row its next token; `None` if there is none yet, because a prompt is being
             read; `END` if the text has ended; or the exception that ended it.
         """
-        return [_next(row) for row in rows]
+        new = [row for row in rows if inspect.getgeneratorstate(row) == inspect.GEN_CREATED]
+        return [None if row in new[1:] else _next(row) for row in rows]
 
     def end(self, row: Any) -> None:
         """Ends a row, at any time. Its text keeps the keys and values of its tokens."""

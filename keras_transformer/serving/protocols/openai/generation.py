@@ -71,13 +71,19 @@ class LanguageModelRequests(OpenAI):
 
 
 def _numbers(body, kinds):
-    """Returns the numbers that a request has, by name, as `float` unless they are to be `int`."""
+    """Returns the numbers that a request has, by name, as `float` unless they are to be `int`.
+
+    Raises:
+        Refusal: If a value is of another type, or too large.
+    """
     found = {name: value_of(body, name, kind) for name, kind in kinds.items()}
-    return {
-        name: value if kinds[name] is int else float(value)
-        for name, value in found.items()
-        if value is not None
-    }
+    numbers = {name: value for name, value in found.items() if value is not None}
+    for name, value in numbers.items():
+        try:
+            numbers[name] = value if kinds[name] is int else float(value)
+        except OverflowError:
+            raise Refusal(400, f"`{name}` is too large.") from None
+    return numbers
 
 
 def with_usage(body: dict[str, Any]) -> bool | None:
