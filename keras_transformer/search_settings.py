@@ -347,6 +347,7 @@ class SampleSettings(SearchSettings):
         most=2**31 - 1,
         shape=(),
         metavar="K",
+        rule="an integer of at least 0 and below 2**31",
     )
     top_p: float = setting(
         1.0,

@@ -204,7 +204,10 @@ def test_compiled_is_eager_and_the_controls_are_inputs(jit_compile=True):
             {"temperature": -0.1},
             r"`temperature` must be at least 0 and finite\. Received: temperature=-0\.1",
         ),
-        ({"top_k": -1}, r"`top_k` must be an integer of at least 0\. Received: top_k=-1\."),
+        (
+            {"top_k": -1},
+            r"`top_k` must be an integer of at least 0 and below 2\*\*31\. Received: top_k=-1\.",
+        ),
         ({"top_p": 1.1}, r"`top_p` must be between 0 and 1\. Received: top_p=1\.1\."),
         ({"cache_length": 30}, r"`cache_length` must be between 1 and 29\. .*cache_length=30\."),
         (
