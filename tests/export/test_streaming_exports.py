@@ -110,6 +110,7 @@ def test_the_program_of_the_page_continues_a_text(onnx_file, monkeypatch):
         assert [*tokens(prompt)] == [*opened.kept_text().generate(prompt, Greedy())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quantize", "loss"), [("int8", 0.02), ("int4", 0.1)])
 def test_a_smaller_file_keeps_its_limits(generator, tmp_path, quantize, loss):
     """Its weights are in blocks, and the angles of positions in float32."""
@@ -124,6 +125,7 @@ def test_a_smaller_file_keeps_its_limits(generator, tmp_path, quantize, loss):
     assert Chat(opened).send("a cat")
 
 
+@pytest.mark.slow
 def test_the_program_for_tflite_files_continues_a_text(generator, tmp_path, monkeypatch):
     exported(generator, tmp_path / "lm.tflite", lengths=LENGTHS)
     monkeypatch.chdir(tmp_path)

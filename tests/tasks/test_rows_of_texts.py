@@ -83,7 +83,11 @@ def alone(text, jobs):
         yield [token for _, token in zip(range(leaves or LENGTH), tokens, strict=False)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+QUICK = {"learned", "rotary"}
+MARKED = [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+
+
+@pytest.mark.parametrize("kind", MARKED)
 def test_texts_in_changing_batches_have_the_tokens_that_they_have_alone(kind, monkeypatch):
     monkeypatch.setattr(rows_of_texts, "SPREAD", 20)  # several batches
     monkeypatch.setattr(rows_of_texts, "CHUNK", 16)
