@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       train, evaluate, export and translate, in five to twelve minutes on two cores"
-	@echo "make test       the fast tests, in about ten minutes on two cores"
+	@echo "make test       the fast tests, in about seven minutes on two cores"
 	@echo "make test-slow  the others, in about an hour"
 	@echo "make test-avx2  the fast tests that compute, as on a processor with AVX2 only"
 	@echo "make test-all   all three"

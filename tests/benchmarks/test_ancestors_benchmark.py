@@ -25,6 +25,7 @@ def captions(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "system",
     [

@@ -182,6 +182,7 @@ def test_signatures_read_parts_of_a_prompt_and_single_tokens(generator, tmp_path
         assert [*ours.generate(prompt, Greedy())] == [*theirs.generate(prompt, Greedy())]
 
 
+@pytest.mark.slow
 def test_a_damaged_description_of_a_stream_is_one_error(generator, tmp_path):
     opened = exported(generator, tmp_path / "lm.tflite", lengths=(11,))
     damaged = {**opened.metadata, "streaming": {"heads": "none"}}

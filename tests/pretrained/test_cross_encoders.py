@@ -40,6 +40,7 @@ def logit(settings, tensors, query, passage, longest=21):
     return float((tensors["classifier.weight"] @ pooled + tensors["classifier.bias"])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [None, IDENTITY])
 def test_scores_are_those_of_the_checkpoint(function, tmp_path):
     named = {} if function is None else {"sentence_transformers": {"activation_fn": function}}

@@ -185,10 +185,8 @@ def run(tmp_path_factory):
     return folder
 
 
-FORMS = [pytest.param(form, marks=pytest.mark.slow) for form in ("saved-model", "litert")]
-
-
-@pytest.mark.parametrize("form", [*FORMS, "onnx"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["saved-model", "litert", "onnx"])
 def test_an_export_has_the_vectors_of_the_run(form, run, tmp_path):
     place = {"litert": "x.tflite", "onnx": "x.onnx"}.get(form, "saved_model")
     if form == "onnx":

@@ -120,6 +120,7 @@ def test_characters_that_are_composed_share_the_bytes_of_their_group():
     assert place.to_list() == [[0, 1, 1, 6], []] and after.to_list() == [[1, 6, 6, 7], []]
 
 
+@pytest.mark.slow
 def test_a_letter_with_100_000_marks():
     text = "e" + "\u0301\u0323" * 50_000
     assert normal([text]) == ["\u1eb9" + "\u0323" * 49_999 + "\u0301" * 50_000]

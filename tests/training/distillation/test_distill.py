@@ -39,6 +39,7 @@ def student(folder, tmp_path_factory):
     return types.SimpleNamespace(run=run, figures=figures, shown=shown.getvalue())
 
 
+@pytest.mark.slow
 def test_a_student_that_is_not_smaller_than_its_teacher_is_a_warning(folder, student):
     (teacher,) = open_teachers([folder / "one"], TASKS["translation"])
     settings, count = load_settings(student.run.config), student.run.load_model().count_params()
