@@ -122,7 +122,7 @@ def _halves(codes):
 
 
 def _in_half(numbers):
-    """Returns numbers in float16, or as they are if that has not all of them, up to rounding."""
+    """Returns numbers in float16, or unchanged if one of them is outside its normal range."""
     with np.errstate(over="ignore"):
         half = numbers.astype(np.float16)
     fits = np.abs(half.astype(np.float32) - numbers) <= HALF_EPSILON * np.abs(numbers)

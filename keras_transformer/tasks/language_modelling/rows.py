@@ -29,7 +29,7 @@ class TextRow:
         tokens: The tokens after the one that begins the text, padded, int32 `[1, L]`.
 
     Attributes:
-        unread: Whether some token before the last one has not been read.
+        unread: Whether a token before the last one is still to be read.
         turn: Number of the last chunk that was read of it, of those of all rows.
         over: Whether the text has ended.
     """
@@ -236,7 +236,7 @@ class RowBatch:
         graphs: The `RowGraphs`.
 
     Raises:
-        RuntimeError: If a row has not been read.
+        RuntimeError: If a row is still to be read.
     """
 
     def __init__(self, rows: list[TextRow], graphs: RowGraphs):

@@ -149,7 +149,7 @@ def test_products_and_look_ups_use_the_rounded_weights(name, form):
 
 
 def test_numbers_of_published_files_are_kept():
-    """Those of llama.cpp's Q4_1 and Q8_0: scales and offsets in float16, all codes in use."""
+    """Numbers of llama.cpp's Q4_1 and Q8_0: scales and offsets in float16, all codes in use."""
     codes = RNG.permuted(np.tile([*range(16), *range(16)], (V, K // BLOCK, 1)), axis=-1)
     scale, least = (RNG.normal(size=(V, K // BLOCK, 1)).astype("float16") for _ in range(2))
     scale = np.abs(scale) + np.float16(0.01)
