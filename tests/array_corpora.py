@@ -55,7 +55,7 @@ shift = 1
 batch_size = 5
 """
     + TRAINING
-    + 'best_by = "loss"\nfinal_model = "best"\n',
+    + 'best_by = "recall_at_1"\nfinal_model = "best"\n',
     "time_series": MODEL
     + BLOCK
     + """

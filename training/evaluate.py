@@ -164,10 +164,10 @@ def read_columns(data, task, split, limit=None) -> list[list]:
         data: A `Source`.
         task: The `Task`: see its `examples`.
         split: Name of the split.
-        limit: Maximum number of examples. `None`: all.
+        limit: Maximum number of examples, which `Task.validation_rows` chooses. `None`: all.
     """
     rows = data.requests(split)
-    rows = rows if limit is None else rows.take(limit)
+    rows = rows if limit is None else task.validation_rows(rows, limit)
     columns = {name: [] for name in task.columns}
     for row in rows.as_numpy_iterator():
         for name, value in zip(task.columns, row, strict=True):

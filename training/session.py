@@ -187,8 +187,8 @@ class Session:
         """Returns the metric of the best validation, and the number of answers it depends on."""
         options = self.settings.training
         by = options.best_by
-        of_texts = by is not None and self.task.metrics[by].of_texts
-        return [by, options.validate_sentences if of_texts else None]
+        of_answers = by is not None and self.task.metrics[by].of_answers
+        return [by, options.validate_sentences if of_answers else None]
 
     def fit(self, callbacks=()) -> None:
         """Trains until the last update, early stopping or Ctrl-C."""

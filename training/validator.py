@@ -26,7 +26,7 @@ class Validator:
     Returns:
         Dictionary of the task's metrics: `loss` and the metrics of the learner over all examples of
         the split (without texts longer than `data.max_length`), and metrics of answers, if the task
-        has any, over the first `validate_sentences` examples.
+        has any, over the examples that `Task.validation_rows` chooses.
     """
 
     def __init__(self, learner, training, data, corpus, settings, workers):
@@ -37,18 +37,19 @@ class Validator:
         self.steps = corpus.steps(size)
         self.workers = workers
         self.task = settings.task.get()
-        of_texts = {name: one for name, one in self.task.metrics.items() if one.of_texts}
+        of_answers = {name: one for name, one in self.task.metrics.items() if one.of_answers}
         limit = settings.training.validate_sentences
         self.examples = ()
-        if of_texts and limit:
+        if of_answers and limit:
             columns = read_columns(data, self.task, "validation", limit)
             self.examples = columns[0], columns[-1]
-            pipeline = self.task.pipeline_class()(learner.model, training.tokenizers)
+            tokenizers = () if training.tokenizers is None else (training.tokenizers,)
+            pipeline = self.task.pipeline_class()(learner.model, *tokenizers)
             self.pipelines = self.task.validated(pipeline, settings)
-            self.of_texts = [
-                name for name, one in of_texts.items() if one.answers in self.pipelines
+            self.of_answers = [
+                name for name, one in of_answers.items() if one.answers in self.pipelines
             ]
-            self._check_best(settings.training.best_by, of_texts)
+            self._check_best(settings.training.best_by, of_answers)
 
     def __call__(self) -> dict[str, float]:
         with averaged_weights(self.learner), self.learner.rounded_weights():
@@ -56,15 +57,15 @@ class Validator:
                 self.batches, steps=self.steps, verbose=0, return_dict=True
             )
             if self.examples:
-                results |= self.workers.from_chief(self._measure, self.of_texts)
+                results |= self.workers.from_chief(self._measure, self.of_answers)
         return results
 
-    def _check_best(self, best_by, of_texts):
+    def _check_best(self, best_by, of_answers):
         """Raises a `ValueError` if the model has no answers that `best_by` measures."""
-        if best_by in of_texts and best_by not in self.of_texts:
+        if best_by in of_answers and best_by not in self.of_answers:
             raise ValueError(
                 f"`training.best_by` must be a metric of answers that the model has, one of "
-                f"{', '.join(self.of_texts)}. Received: {best_by!r}."
+                f"{', '.join(self.of_answers)}. Received: {best_by!r}."
             )
 
     def _measure(self):

@@ -17,7 +17,7 @@ class Metric:
     Args:
         title: Title of its plot.
         higher_is_better: Whether higher values are better.
-        of_texts: Whether the metric is computed from the answers to `training.validate_sentences`
+        of_answers: Whether the metric is computed from the answers to `training.validate_sentences`
             inputs. Otherwise it is one of the metrics compiled into the model.
         answers: Key in `Task.validated` of the pipeline that answers; the beginning of the metric's
             name.
@@ -28,7 +28,7 @@ class Metric:
 
     title: str
     higher_is_better: bool
-    of_texts: bool = False
+    of_answers: bool = False
     answers: str = ""
     needs: str | None = None
     scale: str = "linear"
@@ -154,6 +154,18 @@ class Task(abc.ABC):
         """
         return inputs
 
+    def validation_rows(self, rows: Any, limit: int) -> Any:
+        """Returns the examples whose answers a validation measures: the first ones.
+
+        Args:
+            rows: The `tf.data.Dataset` of the validation split: tuples of the columns.
+            limit: Maximum number of examples.
+
+        Raises:
+            ValueError: If the metrics of the task cannot be computed from so few examples.
+        """
+        return rows.take(limit)
+
     def validated(self, pipeline: Any, settings: Any) -> dict[str, Any]:
         """Returns the pipelines whose answers a validation measures.
 
@@ -167,7 +179,7 @@ class Task(abc.ABC):
         return {"": pipeline}
 
     def measure(self, pipeline: Any, inputs: list, references: list) -> dict[str, Any]:
-        """Returns the results of the metrics that are `of_texts`, without `Metric.answers`.
+        """Returns the results of the metrics that are `of_answers`, without `Metric.answers`.
 
         Args:
             pipeline: One of the pipelines of `validated`.

@@ -88,7 +88,7 @@ def test_evaluation_prints_rouge(summarizer):
     assert results["search"] == str(Beam(2))
     measured = TASK.measure(lambda texts: ["a b"] * len(texts), LINES[:2], ["a b", "c"])
     assert measured == {"rouge1": 0.5, "rouge2": 0.5, "rougeL": 0.5}
-    assert set(measured) == {name for name, figure in TASK.metrics.items() if figure.of_texts}
+    assert set(measured) == {name for name, figure in TASK.metrics.items() if figure.of_answers}
 
 
 def test_the_settings_of_a_run_name_the_task_of_its_model(

@@ -317,7 +317,7 @@ def test_outputs_with_a_prompt_have_no_best_path():
     assert [*TASK.validated(speech_recognizer(prompt_ids=(7, 9)), settings)] == [""]
     settings.training.ctc_weight = 0.0
     assert [*TASK.validated(speech_recognizer(), settings)] == [""]
-    validator = types.SimpleNamespace(of_texts=["wer", "cer"])
+    validator = types.SimpleNamespace(of_answers=["wer", "cer"])
     Validator._check_best(validator, "cer", TASK.metrics)
     with pytest.raises(ValueError, match=r"answers that the model has, one of wer, cer\. Received"):
         Validator._check_best(validator, "ctc_cer", TASK.metrics)

@@ -167,7 +167,7 @@ def test_a_run_is_self_contained(finished, corpus, kind):
     assert run.read_metrics() == figures
     assert (figures["updates"], figures["parameters"]) == (6, model.count_params())
     assert figures[seen] > 0 and len([name for name in figures if name.endswith("_seen")]) == 1
-    measured = {name for name, figure in task.metrics.items() if not figure.of_texts}
+    measured = {name for name, figure in task.metrics.items() if not figure.of_answers}
     assert set(figures["validation"]) == measured
     rows = table(folder)
     assert list(rows[0]) == ["update", *columns_of(task)]

@@ -200,7 +200,7 @@ class Settings(Section):
                 f"Received: {best_by!r}."
             )
         metric = task.metrics[best_by]
-        needed = {metric.needs, "validate_sentences" if metric.of_texts else None} - {None}
+        needed = {metric.needs, "validate_sentences" if metric.of_answers else None} - {None}
         missing = sorted(name for name in needed if not getattr(self.training, name))
         if missing:
             names = " and ".join(f"`training.{name}`" for name in missing)

@@ -18,7 +18,7 @@ class EmbeddingTask(TextPairsTask):
     config_class = EmbedderConfig
     metrics = {
         "loss": LOSS,
-        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_texts=True),
+        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_answers=True),
     }
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102

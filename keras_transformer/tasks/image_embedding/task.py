@@ -3,8 +3,12 @@
 import time
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.tasks.image_embedding.config import ImageEmbedderConfig
-from keras_transformer.tasks.task import LOSS, Survey, Task
+from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
+
+PER_LABEL = 5  # images of a label that a validation classifies by each other
 
 
 class ImageEmbeddingTask(Task):
@@ -18,12 +22,17 @@ class ImageEmbeddingTask(Task):
     sources = ("images", "digits")
     training = "keras_transformer.training.tasks.image_embedding:ImageEmbeddingTraining"
     config_class = ImageEmbedderConfig
-    metrics = {"loss": LOSS}
+    metrics = {
+        "loss": LOSS,
+        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_answers=True),
+        "neighbor_accuracy": Metric(
+            "accuracy of 20 neighbors", higher_is_better=True, of_answers=True, drawn=False
+        ),
+    }
     unit = "examples"
     unused = (
         "vocabulary",
         "training.subword_sampling",
-        "training.validate_sentences",
         "training.r_drop",
         "training.label_smoothing",
     )
@@ -52,6 +61,31 @@ class ImageEmbeddingTask(Task):
         labels, *warnings = described_labels(counts)
         return Survey(fields, (f"Images of {height} x {width} pixels; {labels}", *warnings))
 
+    def validation_rows(self, rows, limit) -> Any:
+        """Returns images of many labels, several of each: see `mixed`."""
+        import tensorflow as tf
+
+        labels = [label.decode() for label in rows.map(lambda _, label: label).as_numpy_iterator()]
+        numbers = mixed(labels, limit)
+        if len(numbers) < 2:
+            raise ValueError(
+                "Images are classified by each other, so that a validation needs at least two: "
+                "`training.validate_sentences` must be 0 or above 1, and the validation split must "
+                f"have two images. Received: training.validate_sentences={limit}, {len(labels)} "
+                "validation images."
+            )
+        chosen = np.isin(np.arange(len(labels)), numbers)
+        rows = rows.enumerate().filter(lambda number, _: tf.gather(chosen, number))
+        return rows.map(lambda _, row: row)
+
+    def measure(self, pipeline, inputs, references) -> dict[str, float]:
+        """Returns `recall_at_1` and `neighbor_accuracy`; see `evaluate`."""
+        vectors = pipeline.embed(list(inputs))
+        return {
+            "recall_at_1": _agreement(vectors, references, neighbors=1),
+            "neighbor_accuracy": _agreement(vectors, references),
+        }
+
     def evaluate(self, pipeline, columns) -> dict[str, Any]:
         """Classifies each image by the labels of the images that are most similar to it.
 
@@ -70,14 +104,9 @@ class ImageEmbeddingTask(Task):
         """
         images, labels = columns
         begin = time.monotonic()
-        vectors = pipeline.embed(list(images))
+        results = self.measure(pipeline, images, labels)
         seconds = round(time.monotonic() - begin, 3)
-        return {
-            "recall_at_1": _agreement(vectors, labels, neighbors=1),
-            "neighbor_accuracy": _agreement(vectors, labels),
-            "images": len(labels),
-            "seconds": seconds,
-        }
+        return {**results, "images": len(labels), "seconds": seconds}
 
 
 def _agreement(vectors, labels, **options):
@@ -87,3 +116,28 @@ def _agreement(vectors, labels, **options):
     results = NearestNeighbors(vectors, labels, **options).classify_examples()
     correct = sum(r.label == label for r, label in zip(results, labels, strict=True))
     return 100 * correct / len(labels)
+
+
+def mixed(labels, limit) -> list[int]:
+    """Returns the numbers of images of many labels, with several images of each label.
+
+    Folders of images are read label after label, so that the first images would all have the same
+    label. If the limit allows fewer than `PER_LABEL` images of each label, some labels at equal
+    distances in alphabetical order are chosen.
+
+    Args:
+        labels: List of the label of each image.
+        limit: Maximum number of images.
+
+    Returns:
+        Numbers in ascending order, counted from 0.
+    """
+    names = sorted({*labels})
+    count = max(1, min(len(names), limit // PER_LABEL))
+    chosen = {names[number * len(names) // count] for number in range(count)}
+    ranks, images = dict.fromkeys(chosen, 0), []
+    for number, label in enumerate(labels):
+        if label in chosen:
+            images.append((ranks[label], label, number))
+            ranks[label] += 1
+    return sorted(number for _, _, number in sorted(images)[:limit])

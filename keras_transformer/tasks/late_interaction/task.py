@@ -21,7 +21,7 @@ class LateInteractionTask(Task):
     config_class = MultiVectorEncoderConfig
     metrics = {
         "loss": LOSS,
-        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_texts=True),
+        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_answers=True),
     }
     unit = "examples"
     unused = ("training.r_drop", "training.label_smoothing")

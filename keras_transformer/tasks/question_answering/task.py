@@ -32,8 +32,8 @@ class QuestionAnsweringTask(Task):
     metrics = {
         "loss": LOSS,
         "accuracy": Metric("accuracy of positions", higher_is_better=True, drawn=False),
-        "exact_match": Metric("exact match", higher_is_better=True, of_texts=True),
-        "f1": Metric("F1 of words", higher_is_better=True, of_texts=True),
+        "exact_match": Metric("exact match", higher_is_better=True, of_answers=True),
+        "f1": Metric("F1 of words", higher_is_better=True, of_answers=True),
     }
     unit = "examples"
     fixed = dict.fromkeys(("subword_sampling", "r_drop", "label_smoothing"), 0.0)

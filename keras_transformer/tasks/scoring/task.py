@@ -28,7 +28,7 @@ class ScoringTask(Task):
     config_class = PairScorerConfig
     metrics = {
         "loss": LOSS,
-        "spearman": Metric("rank correlation", higher_is_better=True, of_texts=True),
+        "spearman": Metric("rank correlation", higher_is_better=True, of_answers=True),
     }
     unit = "examples"
     unused = ("training.r_drop", "training.label_smoothing")

@@ -20,9 +20,9 @@ class SparseEmbeddingTask(TextPairsTask):
     config_class = SparseEmbedderConfig
     metrics = {
         "loss": LOSS,
-        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_texts=True),
+        "recall_at_1": Metric("recall at 1", higher_is_better=True, of_answers=True),
         **{
-            name: Metric(f"tokens of {side} texts", higher_is_better=False, of_texts=True)
+            name: Metric(f"tokens of {side} texts", higher_is_better=False, of_answers=True)
             for name, side in zip(ACTIVE, ("first", "second"), strict=True)
         },
     }

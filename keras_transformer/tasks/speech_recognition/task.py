@@ -27,15 +27,15 @@ class SpeechRecognitionTask(Task):
         "loss": LOSS,
         "perplexity": PERPLEXITY,
         "token_accuracy": TOKEN_ACCURACY,
-        "wer": Metric("word error rate", higher_is_better=False, of_texts=True),
-        "cer": Metric("character error rate", higher_is_better=False, of_texts=True, drawn=False),
+        "wer": Metric("word error rate", higher_is_better=False, of_answers=True),
+        "cer": Metric("character error rate", higher_is_better=False, of_answers=True, drawn=False),
         "ctc_wer": Metric(
-            "word error rate with CTC", higher_is_better=False, of_texts=True, **OF_CTC
+            "word error rate with CTC", higher_is_better=False, of_answers=True, **OF_CTC
         ),
         "ctc_cer": Metric(
             "character error rate with CTC",
             higher_is_better=False,
-            of_texts=True,
+            of_answers=True,
             drawn=False,
             **OF_CTC,
         ),

@@ -12,9 +12,9 @@ class SummarizationTask(SourceToTargetTask):
     name = "summarization"
     metrics = {
         **SourceToTargetTask.metrics,
-        "rouge1": Metric("ROUGE-1", higher_is_better=True, of_texts=True, drawn=False),
-        "rouge2": Metric("ROUGE-2", higher_is_better=True, of_texts=True, drawn=False),
-        "rougeL": Metric("ROUGE-L", higher_is_better=True, of_texts=True),
+        "rouge1": Metric("ROUGE-1", higher_is_better=True, of_answers=True, drawn=False),
+        "rouge2": Metric("ROUGE-2", higher_is_better=True, of_answers=True, drawn=False),
+        "rougeL": Metric("ROUGE-L", higher_is_better=True, of_answers=True),
     }
 
     def pipeline_class(self) -> type[Any]:  # noqa: D102

@@ -35,7 +35,7 @@ class TokenClassificationTask(Task):
     metrics = {
         "loss": LOSS,
         "accuracy": Metric("accuracy of words", higher_is_better=True, drawn=False),
-        "span_f1": Metric("span F1", higher_is_better=True, of_texts=True),
+        "span_f1": Metric("span F1", higher_is_better=True, of_answers=True),
     }
     unit = "labels"
 

@@ -12,8 +12,8 @@ class TranslationTask(SourceToTargetTask):
     name = "translation"
     metrics = {
         **SourceToTargetTask.metrics,
-        "bleu": Metric("BLEU", higher_is_better=True, of_texts=True),
-        "exact_match": Metric("exact match", higher_is_better=True, of_texts=True, drawn=False),
+        "bleu": Metric("BLEU", higher_is_better=True, of_answers=True),
+        "exact_match": Metric("exact match", higher_is_better=True, of_answers=True, drawn=False),
     }
     evaluation_options = (*SourceToTargetTask.evaluation_options, "lowercase", "tokenize")
 
