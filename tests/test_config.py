@@ -18,6 +18,7 @@ from keras_transformer.mixers import AttentionHeads, CrossAttention, LocalWindow
 from keras_transformer.models import PRESETS, ClassifierConfig, LanguageModelConfig, SeriesConfig
 from keras_transformer.positions import Sinusoidal
 from keras_transformer.search_settings import CheckedSettings, SearchSettings
+from keras_transformer.serving.options import ServerOptions
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.time_series.config import RecurrentConfig
 from keras_transformer.training.settings.optimizer_sections import OptimizerSettings
@@ -438,7 +439,7 @@ def test_no_option_of_a_model_a_search_or_an_export_is_declared_twice():
     searches = {kt.Beam, kt.decoding.BestPath, kt.Greedy, kt.decoding.Sample}
     assert searches <= all_subclasses(SearchSettings)
     exports = {FORMATS[name].options for name in FORMATS}
-    assert exports < all_subclasses(CheckedSettings)
+    assert exports | {ServerOptions} <= all_subclasses(CheckedSettings)
     classes += [*all_subclasses(CheckedSettings), TrainingSettings, OptimizerSettings]
     places = {}
     for owner in classes:
