@@ -76,7 +76,17 @@ class OpenPass(PassAnswering):
             answers = self.codec.answers(self.run(**how, **inputs), rest)
             return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 
-        return self.codec.answered(examples, encode, answer)
+        return self.codec.answered(examples, encode, answer, self.run_further)
+
+    def run_further(self, signature: str, /, **inputs: Any) -> dict[str, Any]:
+        """Runs one of `Codec.further_signatures`; returns its outputs, arrays by name."""
+        raise NotImplementedError
+
+    def answer_by(self, signature: str, examples: list) -> list:
+        """Returns a `Result` for each example by a signature of `Codec.further_signatures`."""
+        inputs, rest = self.codec.encoded(signature, examples)
+        answers = self.codec.answers(self.run_further(signature, **inputs), rest)
+        return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
 
     def answer_part(self, part, texts) -> dict[str, np.ndarray]:  # noqa: D102
         with refusals(self.path):

@@ -179,3 +179,14 @@ def serving(model, key=None, name="model", protocols=None, **options):
 
 
 NAMED = {"source_language": "en", "target_language": "xx"}
+
+
+def multipart(**fields):
+    """Returns the body of a form and its type."""
+    parts = []
+    for name, value in fields.items():
+        file = '; filename="a.wav"' if isinstance(value, bytes) else ""
+        value = value if isinstance(value, bytes) else value.encode()
+        parts.append(f'--x\r\ncontent-disposition: form-data; name="{name}"{file}\r\n\r\n'.encode())
+        parts.append(value + b"\r\n")
+    return b"".join([*parts, b"--x--\r\n"]), "multipart/form-data; boundary=x"

@@ -17,7 +17,7 @@ from keras_transformer.export.litert.convert import (
     search_kernels,
 )
 from keras_transformer.export.litert.kernels import Positions
-from keras_transformer.export.litert.packed import FixedSignature
+from keras_transformer.export.litert.packed import FURTHER, FixedSignature
 from keras_transformer.export.litert.searches import with_integers
 from keras_transformer.export.litert.single_pass import LiteRTSinglePass
 from keras_transformer.layers.kernels import Kernels
@@ -42,6 +42,13 @@ class LiteRTAnswers(FixedContents):
             FixedSignature(self._name(rows, length), rows, length)
             for length, rows in itertools.product(self.lengths, self.batch_sizes)
         ]
+        self._further = {
+            name: [
+                FixedSignature(f"{codec.verb}_{name}_{rows}", rows, self.lengths[-1])
+                for rows in self.batch_sizes
+            ]
+            for name in codec.further_signatures
+        }
 
     @property
     def longest(self) -> int | None:  # noqa: D102
@@ -55,7 +62,8 @@ class LiteRTAnswers(FixedContents):
         return f"{self._codec.verb}_{shape}"
 
     def convert(self, path) -> bytes:  # noqa: D102
-        self.progress(f"converting {len(self.signatures)} signatures")
+        count = len(self.signatures) + sum(map(len, self._further.values()))
+        self.progress(f"converting {count} signatures")
         quantize, tables = self.quantize, self.pipeline.model.embeddings
 
         def kernels_of(code_of):
@@ -68,10 +76,15 @@ class LiteRTAnswers(FixedContents):
             return Kernels(**chosen)
 
         def functions_of(pipeline, within):
-            _, of_inputs, *_ = pipeline.signatures()
+            _, of_inputs, *others = pipeline.signatures()
             function = tf.function(within(with_integers(of_inputs.lenient)), autograph=False)
             for signature in self.signatures:
                 yield signature.name, function.get_concrete_function(**self._specs(signature))
+            for other in others:
+                function = tf.function(within(with_integers(other.lenient)), autograph=False)
+                for signature in self._further.get(other.name, ()):
+                    specs = with_rows(other.inputs, signature.batch_size)
+                    yield signature.name, function.get_concrete_function(**specs)
 
         content = convert_copy(self.converter, self.pipeline, quantize, kernels_of, functions_of)
         return finish(content, quantize)
@@ -81,13 +94,18 @@ class LiteRTAnswers(FixedContents):
         return self._codec.input_specs(signature.batch_size, length)
 
     def about(self) -> dict[str, Any]:  # noqa: D102
-        return self._codec.metadata()
+        about = self._codec.metadata()
+        further = [vars(one) for several in self._further.values() for one in several]
+        return {**about, FURTHER: further} if further else about
 
     def check(self, draft, path) -> dict[str, Any]:
         """Compares the answers; the examples are divided among the signatures so that all run."""
         self.progress(f"answering {len(self.samples)} examples with every signature")
         with engines_for(self.pipeline.model) as engines:
-            results = self._results(LiteRTSinglePass(draft, engines=engines))
+            loaded = LiteRTSinglePass(draft, engines=engines)
+            for name in self._further:
+                self._agreement.judge(loaded.answer_by(name, self.samples), f"{path}, {name}")
+            results = self._results(loaded)
         return self._agreement.judge(results, path)
 
     def _results(self, loaded):
@@ -101,3 +119,11 @@ class LiteRTAnswers(FixedContents):
     def open(self, draft) -> None:  # noqa: D102
         with engines_for(self.pipeline.model) as engines:
             LiteRTSinglePass(draft, engines=engines).answer_batch(self.samples[:1])
+
+
+def with_rows(specs, rows) -> dict[str, tf.TensorSpec]:
+    """Returns `tf.TensorSpec`s, of which only the batch is unknown, for a number of rows."""
+    return {
+        name: tf.TensorSpec([rows, *spec.shape[1:]], spec.dtype, name=name)
+        for name, spec in specs.items()
+    }

@@ -22,6 +22,7 @@ from keras_transformer.text.tokenizers.pair import FILES
 FORMAT = 3
 # Keys of the metadata.
 SIGNATURES, STRINGS = "signatures", "string_signatures"
+FURTHER = "further_signatures"  # of `Codec.further_signatures`
 CHECKSUM = "crc32"  # of the model
 BLOCK = 2**20  # bytes that are read at a time
 
@@ -162,9 +163,9 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
         path: The file, a `pathlib.Path`.
 
     Returns:
-        The metadata, a dictionary; a dictionary from `SIGNATURES`, and `STRINGS` if the file takes
-        strings, to lists of `FixedSignature`s; and the `Tokenizers`, `None` if the model does not
-        process text.
+        The metadata, a dictionary; a dictionary from `SIGNATURES`, and those of `STRINGS` and
+        `FURTHER` that the file has, to lists of `FixedSignature`s; and the `Tokenizers`, `None` if
+        the model does not process text.
 
     Raises:
         ValueError: If the file was written by another program or another version, or is damaged.
@@ -179,7 +180,7 @@ def unpack(path) -> tuple[dict[str, Any], dict[str, list[FixedSignature]], Token
     with reading(path, METADATA):
         signatures = {
             kind: [FixedSignature(**fields) for fields in metadata[kind]]
-            for kind in (SIGNATURES, STRINGS)
+            for kind in (SIGNATURES, STRINGS, FURTHER)
             if kind == SIGNATURES or kind in metadata
         }
         if not all(signatures.values()):

@@ -15,7 +15,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.beams import beam_in, search_in
 from keras_transformer.export.litert.engines import COMPILED, INTERPRETED
 from keras_transformer.export.litert.format import FORMAT
-from keras_transformer.export.litert.packed import SIGNATURES, FixedSignature, unpack
+from keras_transformer.export.litert.packed import FURTHER, SIGNATURES, FixedSignature, unpack
 from keras_transformer.export.litert.parallel import open_engines
 from keras_transformer.export.litert.plan import plan
 from keras_transformer.export.numbered import NumberedGenerator
@@ -67,6 +67,7 @@ class LiteRTFile(OpenFile, contextlib.AbstractContextManager):
 
     Attributes:
         search: The search.
+        further: List of its `FixedSignature`s for `Codec.further_signatures`.
     """
 
     kind = SIGNATURES
@@ -92,6 +93,7 @@ class LiteRTFile(OpenFile, contextlib.AbstractContextManager):
                 f"{path} has no signatures that take strings. Export it again with --tokenizer."
             )
         self.path, self._all_signatures = path, signatures[self.kind]
+        self.further = signatures.get(FURTHER, [])
         self.search, self.signatures = self._chosen(search)
         try:
             # All are created now, because the file may be replaced later.
@@ -102,7 +104,7 @@ class LiteRTFile(OpenFile, contextlib.AbstractContextManager):
         except (ValueError, RuntimeError) as error:
             raise ValueError(f"{path} cannot be read by LiteRT: {reason(error)}") from error
         self._engines = Pool(opened)
-        for signature in self.signatures:
+        for signature in (*self.signatures, *self.further):
             for name in signature.functions:
                 if name not in opened[0].signatures:
                     raise ValueError(f"{path} is damaged: its model has no {name}.")

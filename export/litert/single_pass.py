@@ -70,6 +70,21 @@ class LiteRTSinglePass(LiteRTFile, OpenPass):
             for name in rows[0]
         }
 
+    def run_further(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:
+        """Returns the outputs of one of `Codec.further_signatures` for any number of rows."""
+        inputs = {name: np.asarray(values) for name, values in inputs.items()}
+        prefix, count = f"{self.codec.verb}_{signature}_", len(next(iter(inputs.values())))
+        chosen = [one for one in self.further if one.name.startswith(prefix)]
+        sizes = [chosen[0].source_length] * count
+        rows: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+        for one, numbers in plan(sizes, chosen, answer_cost):
+            places = (numbers + numbers[:1] * one.batch_size)[: one.batch_size]
+            batch = {name: values[places] for name, values in inputs.items()}
+            outputs = self.run_signature(one.name, **batch)
+            for place, number in enumerate(numbers):
+                rows[number] = {name: output[place] for name, output in outputs.items()}
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
     def _batch(self, signature, inputs, chosen):
         """Returns the inputs of a full batch; missing rows are copies of the first one."""
         numbers = (chosen + chosen[:1] * signature.batch_size)[: signature.batch_size]

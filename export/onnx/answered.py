@@ -38,12 +38,13 @@ class OnnxAnswers(GraphContents):
         searches = isinstance(self.pipeline.model, EncoderDecoderModel)
         # Not `KERNELS`: silence is heard inside a prompt, where a cache has unwritten positions.
         kernels = Kernels(cache_stages=EACH) if searches else Kernels(attend=attend)
-        pipeline = copy_pipeline(self.pipeline, kernels)
-        _, of_inputs, *_ = pipeline.signatures()
-        return of_inputs.lenient
+        return _signature(copy_pipeline(self.pipeline, kernels)).lenient
 
     def specs(self) -> dict[str, tf.TensorSpec]:  # noqa: D102
-        return self._codec.input_specs()
+        return _signature(self.pipeline).inputs
+
+    def defaults(self) -> dict[str, Any]:  # noqa: D102
+        return _signature(self.pipeline).defaults
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         return self._codec.metadata()
@@ -55,4 +56,12 @@ class OnnxAnswers(GraphContents):
         """Compares the answers with those of the model in memory."""
         self.progress(f"answering {len(self.samples)} examples with the file")
         loaded = self.opened(OnnxModel(draft))
+        for name in self._codec.further_signatures:
+            self._agreement.judge(loaded.answer_by(name, self.samples), f"{path}, {name}")
         return self._agreement.judge(loaded.answer(self.samples), path)
+
+
+def _signature(pipeline):
+    """Returns the signature of the graph: one with inputs that a call may leave out if there is."""
+    _, of_inputs, *others = pipeline.signatures()
+    return next((one for one in others if one.defaults), of_inputs)

@@ -48,6 +48,10 @@ class GraphContents(Contents):
         """Returns the `tf.TensorSpec`s of the inputs by name."""
         raise NotImplementedError
 
+    def defaults(self) -> dict[str, np.ndarray]:
+        """Returns the values of inputs that a call may leave out, by name."""
+        return {}
+
     def opened(self, model) -> Any:
         """Returns an `OnnxModel` as the file that a user opens."""
         raise NotImplementedError
@@ -60,7 +64,8 @@ class GraphContents(Contents):
         """
         self.progress("converting")
         function = tf.function(self.function(), autograph=False)
-        model = convert_function(function.get_concrete_function(**self.specs()))
+        function = function.get_concrete_function(**self.specs())
+        model = convert_function(function, self.defaults())
         if self.quantize == "float16":
             model = in_float16(model)
         elif self.quantize in self.quantized:

@@ -7,8 +7,9 @@ needed 35 ms for a sentence instead of 21 (one core of a busy machine).
 
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from keras_transformer.export.onnx.functions.functions import Functions
@@ -19,7 +20,9 @@ OPSET = 18
 IR_VERSION = 9  # of ONNX 1.15; runtimes refuse files of newer versions than theirs
 
 
-def convert_function(function: Any) -> onnx.ModelProto:
+def convert_function(
+    function: Any, defaults: dict[str, np.ndarray] | None = None
+) -> onnx.ModelProto:
     """Returns an ONNX model that computes what a function computes.
 
     Its inputs have the names of the function's arguments, its outputs those of the dictionary that
@@ -28,11 +31,12 @@ def convert_function(function: Any) -> onnx.ModelProto:
     Args:
         function: A concrete function whose arguments are tensors and which returns a dictionary of
             tensors. Its variables become constants.
+        defaults: Values of inputs that a call may leave out, by name. `None`: there are none.
 
     Raises:
         ExportError: If there is no conversion of one of its operators.
     """
-    names = sorted(function.structured_outputs)
+    names, defaults = sorted(function.structured_outputs), defaults or {}
     frozen: Any = convert_variables_to_constants_v2(function, lower_control_flow=False)
     main = frozen.graph
     functions = Functions(main.as_graph_def())
@@ -49,11 +53,12 @@ def convert_function(function: Any) -> onnx.ModelProto:
         outputs.append(graph.input(name, value.dtype, value.dims))
     nodes, read = pruned(graph.nodes, names)
     weights = [weight for name, weight in graph.weights.items() if name in read]
+    weights += [numpy_helper.from_array(array, name) for name, array in defaults.items()]
     sizes = {}
     proto = helper.make_graph(
         nodes,
         "model",
-        [info(value, _axes(value, sizes)) for value in inputs],
+        [info(value, _axes(value, sizes, value.name in defaults)) for value in inputs],
         [info(value, _axes(value, sizes)) for value in outputs],
         weights,
     )
@@ -68,9 +73,9 @@ class _Function:
         self.inputs, self.outputs = inputs, outputs
 
 
-def _axes(value, names):
-    """Returns names of the axes of a value: the first one is the batch."""
+def _axes(value, names, is_optional=False):
+    """Returns names of the axes of a value: the first one is the batch, unless it has a default."""
     return [
-        names.setdefault(id(size), "batch" if axis == 0 else f"{value.name}_{axis}")
+        names.setdefault(id(size), f"{value.name}_{axis}" if axis or is_optional else "batch")
         for axis, size in enumerate(value.dims)
     ]

@@ -17,7 +17,7 @@ from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.guide import Page, text_operations
 from keras_transformer.export.saved_model.inputs import with_checked_shapes
 from keras_transformer.export.saved_model.kernels import output_kernels
-from keras_transformer.export.saved_model.metadata import write_task
+from keras_transformer.export.saved_model.metadata import write_codec, write_task
 from keras_transformer.export.saved_model.warmup import Request
 from keras_transformer.layers.kernels import DEFAULT as DEFAULT_KERNELS
 from keras_transformer.models.transformer import EncoderDecoderModel
@@ -84,6 +84,8 @@ class SavedModelAnswers:
     def write_metadata(self, draft) -> None:
         """Writes the task and the metadata of the codec into the folder of a version."""
         write_task(draft, self._pipeline.task, self._codec)
+        if self._codec.is_stored:
+            write_codec(draft, self._codec, self._pipeline.tokenizers)
 
     def release(self) -> None:
         """Frees the weights and graphs that have been written: the check needs the memory."""
@@ -136,7 +138,7 @@ def _results(model, signature, codec, examples):
             requests = codec.part_requests(batch).items()
             answers = {part: _arrays(model.run(part, **request)) for part, request in requests}
             return codec.results(_arrays(codec.joined(answers)))
-        inputs, rest = codec.encode(**request)
+        inputs, rest = codec.encoded(signature, batch)
         outputs = _arrays(model.run(signature, **inputs))
         for output, names in _arrays(codec.named(outputs)).items():
             if not np.array_equal(names, outputs[output], equal_nan=names.dtype.kind == "f"):

@@ -19,9 +19,11 @@ class SavedModelForm(Form):
 
     @classmethod
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
-        from keras_transformer.export.saved_model import runtime, versions
+        from keras_transformer.export.saved_model import runtime, stored, versions
 
         kind = versions.pipeline_class_of(path)
         if kind is None or kind.generates:
             return runtime.SavedModelTranslator(path)
+        if stored.stores_codec(path):
+            return stored.SavedModelPass(path)
         return runtime.SavedModelSinglePass(path)

@@ -4,12 +4,15 @@ import json
 from typing import Any
 
 from keras_transformer.decoding.stored import as_dict, from_dict
+from keras_transformer.export.metadata import reading
 from keras_transformer.files import json_text, read_json
+from keras_transformer.text.tokenizers import Tokenizers
 
 PATH = "assets.extra/metadata.json"
 TASK = "task"  # key of the name of the task
 ORIGIN, README = "assets.extra/origin.json", "README.md"
 SEARCH = "assets.extra/search.json"
+CODEC, VOCABULARY = "assets.extra/codec.json", "assets.extra/vocabulary"  # a file and a folder
 
 
 def write_origin(folder, origin) -> None:
@@ -45,6 +48,38 @@ def write_task(folder, task, codec=None) -> None:
     """Writes the name of a task, and the metadata of a `Codec`, into the folder of a version."""
     metadata = {} if codec is None else codec.line_metadata()
     _write(folder / PATH, {TASK: task, **metadata})
+
+
+def write_codec(folder, codec, tokenizers) -> None:
+    """Writes the whole metadata of a `Codec` and its tokenizers into the folder of a version."""
+    _write(folder / CODEC, codec.metadata())
+    place = folder / VOCABULARY
+    place.mkdir()
+    for name, content in tokenizers.files().items():
+        (place / name).write_bytes(content)
+
+
+def read_stored_codec(folder, codec_class) -> Any:
+    """Returns the `Codec` that `write_codec` has written, or `None`.
+
+    Args:
+        folder, codec_class: See `read_codec`.
+
+    Raises:
+        ValueError: If a file is damaged or missing.
+    """
+    path, place = folder / CODEC, folder / VOCABULARY
+    if not path.exists():
+        return None
+
+    def read(name):
+        file = place / name
+        return file.read_bytes() if file.exists() else None
+
+    with reading(folder, CODEC):
+        return codec_class.from_metadata(
+            json.loads(path.read_text("utf-8")), Tokenizers.from_files(read)
+        )
 
 
 def read_task(folder) -> str | None:

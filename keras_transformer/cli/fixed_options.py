@@ -24,6 +24,11 @@ ANSWERS = (
     "probabilities", *SILENCE, *ATTEMPTS, *WORDING,
 )  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
+# What an export of a recognizer lacks for an option.
+LACKING = {
+    "temperatures": "it holds one search, and has one attempt",
+    "words": "it returns no attention",
+}
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
 OF_SPEECH = {*TIMES, *SILENCE, *ATTEMPTS}
@@ -64,6 +69,8 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
             f"has no effect on {path}: the export was written with {settings}. Export the run "
             f"again with {option}."
         )
+    elif name in LACKING:
+        reason = f"has no effect on {path}: {LACKING[name]}. Open the run."
     elif name in {*ANSWERS, *TIMES}:
         reason = f"has no effect on {path}: an export has its run's settings. Open the run."
     elif command == "ctranslate2":

@@ -10,6 +10,7 @@ from keras_transformer.tensors import Tensor
 TEXT, IDS, ARRAYS = "text", "ids", "arrays"
 DEFAULT = "serving_default"  # called for requests that name no signature
 OPTIONS = "options"  # takes the same requests with further settings
+FRAMES = "frames"  # takes frames of sound and the beginnings of the outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Signature:
         named: Function of the outputs that adds strings for numbers, such as the names of labels,
             for runtimes that support strings.
         search: The search that generates the outputs. `None`: the model answers in one pass.
+        defaults: Dictionary from the names of inputs that a call may leave out to their values,
+            arrays, for formats that have such inputs.
     """
 
     name: str | None
@@ -41,6 +44,7 @@ class Signature:
     nothing: dict = dataclasses.field(default_factory=dict)
     named: Callable | None = None
     search: object = None
+    defaults: dict = dataclasses.field(default_factory=dict)
 
     def strict(self, **inputs) -> dict[str, Tensor]:
         """Returns the outputs of `function` and `named`; an invalid input is an error."""

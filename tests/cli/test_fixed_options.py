@@ -66,6 +66,14 @@ def refusal(*words, **of_export):
             ("--no-speech-threshold", "0.5"), SpeechRecognizer, None,
             "--no-speech-threshold has no effect on x: an export has its run's settings. Open the",
         ),
+        (
+            ("--temperatures", "0.2"), SpeechRecognizer, None,
+            "--temperatures has no effect on x: it holds one search, and has one attempt. Open",
+        ),
+        (
+            ("--words",), SpeechRecognizer, None,
+            "--words has no effect on x: it returns no attention. Open the run.",
+        ),
         *(
             (
                 words, Translator, None,

@@ -9,6 +9,7 @@ from whisper_oracle import RATE, Whisper
 
 import keras_transformer
 from keras_transformer.pipelines import SpeechRecognizer
+from keras_transformer.tasks.speech_recognition.audio.files import read_audio
 from keras_transformer.tasks.speech_recognition.audio.wav import encode_wav
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -74,3 +75,32 @@ def test_silence_has_the_numbers_of_the_checkpoint(form, whisper, forms, recordi
         assert result.no_speech == pytest.approx(no_speech, abs=tolerance)
         if result.text in ("", kept.text):
             assert result.mean_log_probability == pytest.approx(mean, abs=tolerance)
+
+
+@pytest.fixture(scope="module")
+def long_recording(tmp_path_factory):
+    """All ten recordings twice, with pauses of zeros or noise of half a second to five seconds."""
+    rng, parts = np.random.default_rng(0), []
+    for number, path in enumerate(2 * sorted(RECORDINGS.folder().glob("*/*.wav"))):
+        count = round(RATE * (0.5 + 1.5 * (number % 4)))
+        noise = 0.003 * rng.standard_normal(count) * (number % 2)
+        parts += [read_audio(path, RATE), noise.astype(np.float32)]
+    path = tmp_path_factory.mktemp("long") / "long.wav"
+    path.write_bytes(encode_wav(np.concatenate(parts), RATE))
+    return path
+
+
+@pytest.mark.parametrize("windows", ["timestamps", "context", "overlap"])
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("run", "litert_int8")])
+def test_a_long_recording_has_the_segments_of_the_run(form, windows, forms, long_recording):
+    settings = {"windows": windows, "timestamps": True}
+    (ours,), (theirs,) = (
+        keras_transformer.open(path).with_settings(**settings).answer_batch([str(long_recording)])
+        for path in (forms.path(form), forms.run)
+    )
+    assert len(theirs.segments) > 15 and len(theirs.windows) >= 5 and theirs.windows[-1].end > 100
+    assert (ours.text, ours.segments) == (theirs.text, theirs.segments)
+    for own, its in zip(ours.windows, theirs.windows, strict=True):
+        assert (own.start, own.end, own.text) == (its.start, its.end, its.text)
+        assert own.no_speech == pytest.approx(its.no_speech, abs=1e-4)
+        assert own.mean_log_probability == pytest.approx(its.mean_log_probability, abs=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pipelines
 import pytest
 import task_samples
-from servers import NAMED, Shouting, Whole, serving
+from servers import NAMED, Shouting, Whole, multipart, serving
 
 from keras_transformer.pipelines import Documents, Run
 from keras_transformer.serving.languages import with_languages_of_data
@@ -192,17 +192,6 @@ def test_what_completions_do_not_have(more, words, completing):
     body = {"model": "model", "prompt": TEXT, **more}
     status, answer = completing.ask("POST", "/v1/completions", body)
     assert status == 400 and words in answer["error"]["message"]
-
-
-def multipart(**fields):
-    """Returns the body of a form and its type."""
-    parts = []
-    for name, value in fields.items():
-        file = '; filename="a.wav"' if isinstance(value, bytes) else ""
-        value = value if isinstance(value, bytes) else value.encode()
-        parts.append(f'--x\r\ncontent-disposition: form-data; name="{name}"{file}\r\n\r\n'.encode())
-        parts.append(value + b"\r\n")
-    return b"".join([*parts, b"--x--\r\n"]), "multipart/form-data; boundary=x"
 
 
 @pytest.mark.slow

@@ -255,9 +255,13 @@ def test_an_export_reads_recordings_of_any_length():
         assert results == expected and results[0].windows == expected[0].windows
         assert not any(result.truncated for result in results)
     both = export.with_settings(windows="overlap").with_settings(**halves)
-    assert both.codec.reading.windows == "overlap" and export.codec.reading is None
-    for windows in ("timestamps", "all"):
-        with pytest.raises(ValueError, match="`windows` must be 'overlap' for an export: 'timesta"):
+    assert both.codec.reading.windows == "overlap" and export.codec.reading.windows is None
+    assert export.answer_batch(recordings) == run.transcribe(recordings)
+    for windows, reason in (
+        ("timestamps", "`windows` must be 'overlap' for an export that reads no frames. Received"),
+        ("all", "`windows` must be one of 'overlap', 'timestamps', 'context'. Received"),
+    ):
+        with pytest.raises(ValueError, match=reason):
             export.with_settings(windows=windows)
     with pytest.raises(ValueError, match="`words` has no effect on a model for speech_recognition"):
         export.with_settings(words=True)

@@ -66,6 +66,10 @@ class Codec(abc.ABC):
         most: Maximum number of examples that a SavedModel answers at a time. `None`: no limit.
         parts: Names of further signatures of a SavedModel, each for a part of an example; see
             `part_requests` and `joined`.
+        further_signatures: Names of further signatures with other inputs, whose outputs are those
+            of the model; see `encoded`.
+        is_stored: Whether a SavedModel holds `metadata` and the tokenizers as well, so that an
+            opened one computes the inputs of the model itself.
         together: Number of examples with which a batch is full, whatever their sizes. `None`: no
             such number.
     """
@@ -81,10 +85,11 @@ class Codec(abc.ABC):
     most: int | None = None
     together: int | None = None
     own_metadata = suffixes = settings = parts = ()
+    further_signatures: tuple[str, ...] = ()
     request_specs = {}
     option_specs = {}
     choices: Any = NoChoices()
-    simulates = sorts = False
+    simulates = sorts = is_stored = False
     rule = ""
     nothing = padding = {}
 
@@ -187,7 +192,11 @@ class Codec(abc.ABC):
         return self.changed(**settings)
 
     def answered(
-        self, examples: list, encode: Callable[..., Any], answer: Callable[..., list]
+        self,
+        examples: list,
+        encode: Callable[..., Any],
+        answer: Callable[..., list],
+        run: Callable[..., dict[str, Any]],
     ) -> list:
         """Returns a `Result` for each of a list of examples, by a model that has been exported.
 
@@ -195,8 +204,21 @@ class Codec(abc.ABC):
             examples: Result of `check`.
             encode: Function from examples to the inputs of the model, and the rest; see `encode`.
             answer: Function from both to a list of `Result`s.
+            run: Function that runs one of the `further_signatures`, given its name and its inputs
+                by name, and returns its outputs.
         """
         return answer(*encode(examples))
+
+    def encoded(
+        self, signature: str | None, examples: list
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns the inputs of a signature for a list of examples, and the rest; see `encode`.
+
+        Args:
+            signature: One of `further_signatures`, or another name for the inputs of the model.
+            examples: Result of `check`.
+        """
+        return self.encode(**self.request(examples))
 
     def options(self, examples: Sequence[Any]) -> dict[str, Tensor]:
         """Returns tensors of `option_specs` that stand for the defaults, one for each example."""
@@ -224,6 +246,14 @@ class Codec(abc.ABC):
 
     def changed(self: Kind, **settings: Any) -> Kind:
         """Returns a codec with other values of its `settings`, for the same model."""
+        raise NotImplementedError
+
+    def unread(self, count: int) -> dict[str, Tensor]:
+        """Returns valid inputs of the model, for a graph that ignores them beside other inputs.
+
+        Args:
+            count: Number of rows.
+        """
         raise NotImplementedError
 
     # In a graph

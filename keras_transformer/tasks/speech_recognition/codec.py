@@ -10,13 +10,16 @@ import tensorflow as tf
 from keras_transformer.checks import check_positive
 from keras_transformer.decoding.hypotheses import NONE
 from keras_transformer.tasks.results import COMPLETE
+from keras_transformer.tasks.signatures import FRAMES
 from keras_transformer.tasks.single_pass.codec import Codec
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.speech_recognition.any_length import AnyLength
 from keras_transformer.tasks.speech_recognition.audio.files import SUFFIXES, read_audio
 from keras_transformer.tasks.speech_recognition.audio.wav import decode_wav, encode_wav
+from keras_transformer.tasks.speech_recognition.beginnings import Beginnings
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.config import SpeechInput
+from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.guide import guide_of
 from keras_transformer.tasks.speech_recognition.rules import SpeechRules
 from keras_transformer.tasks.speech_recognition.samples import content_of, samples_of
@@ -39,6 +42,7 @@ class SpeechCodec(Codec):
         max_length: Maximum length of an output in tokens, for the metadata of files.
         choices: The `Choices` of the model, whose prompt is not part of a text.
         silence: The `Silence` of the model, or `None`.
+        beginnings: The `Beginnings` of a model that also reads the frames of windows, or `None`.
     """
 
     verb, example, number = "transcribe", "recording", "score"
@@ -48,13 +52,17 @@ class SpeechCodec(Codec):
     request_specs = {"recordings": tf.TensorSpec([None], tf.string, name="recordings")}
     padding = {"samples": 0.0, "lengths": 0}
     choices, repeated = Choices(), REPEATED
-    reading: AnyLength | None = None  # how an export reads recordings; `None`: their beginning
+    reading = AnyLength()  # how an export reads recordings
 
-    def __init__(self, speech, tokenizer, max_length, choices=None, silence=None):
+    is_stored = True
+
+    def __init__(self, speech, tokenizer, max_length, choices=None, silence=None, beginnings=None):
         self.speech, self.tokenizers = speech, Tokenizers.of(tokenizer)
         self.tokenizer, self.max_length = self.tokenizers.target, max_length
         self.choices = self.choices if choices is None else choices
         self.silence: Any = silence
+        self.beginnings: Any = beginnings
+        self.further_signatures = () if beginnings is None else (FRAMES,)
         self.option_specs = self.choices.request_specs()
         self.longest = speech.max_samples
         self.together = self.most if speech.pad_to_max_seconds else None
@@ -63,11 +71,13 @@ class SpeechCodec(Codec):
         self._rules = SpeechRules(speech, self.choices)
 
     @classmethod
-    def of(cls, speech, tokenizer, max_length, choices=None, silence=None) -> "SpeechCodec":
+    def of(
+        cls, speech, tokenizer, max_length, choices=None, silence=None, beginnings=None
+    ) -> "SpeechCodec":
         """Returns a codec whose `results` have the threshold of `silence` for repetition."""
         repeated = cls.repeated if silence is None else silence.compression_ratio_threshold
         kind = cls if repeated == cls.repeated else cls._with(repeated=repeated)
-        return kind(speech, tokenizer, max_length, choices, silence)
+        return kind(speech, tokenizer, max_length, choices, silence, beginnings)
 
     @classmethod
     def _with(cls, **attributes):
@@ -147,7 +157,8 @@ class SpeechCodec(Codec):
             given = [name for name in thresholds if settings.get(name) is not None]
             silence = dataclasses.replace(silence, **{name: settings[name] for name in given})
         choices = self.choices.replaced(**chosen)
-        other = self.of(self.speech, self.tokenizers, self.max_length, choices, silence)
+        model = self.speech, self.tokenizers, self.max_length
+        other = self.of(*model, choices, silence, self.beginnings)
         other.reading = self.reading
         return other
 
@@ -166,21 +177,28 @@ class SpeechCodec(Codec):
         """
         own = {name: settings.pop(name) for name in OF_EXPORTS if name in settings}
         other = self.changed(**settings)
-        if own:
-            reading = dataclasses.replace(self.reading or AnyLength(), **own)
-            other.reading = None if reading == AnyLength() else reading
+        other.reading = dataclasses.replace(self.reading, **own)
+        other.reading.check(self)
         return other
 
-    def answered(self, examples, encode, answer) -> list:
-        """Returns a `Transcript` for each recording, of any length if `reading` is not `None`."""
-        if self.reading is None:
-            return super().answered(examples, encode, answer)
+    def answered(self, examples, encode, answer, run) -> list:
+        """Returns a `Transcript` for each recording, of any length; see `AnyLength`."""
         recordings = [self.read(one, f"recording {n}") for n, one in enumerate(examples, start=1)]
 
         def transcribe(rows, choices):
             return answer(*self.tensors(rows, choices or None))
 
-        return self.reading(self, recordings, transcribe)
+        return self.reading(self, recordings, transcribe, run)
+
+    def encoded(self, signature, examples) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Returns the inputs of a signature; the frames of `FRAMES` are those of the samples."""
+        inputs, rest = super().encoded(signature, examples)
+        if signature not in self.further_signatures:
+            return inputs, rest
+        frames = frames_of(self.speech, inputs.pop("samples"), inputs.pop("lengths"))
+        prompt = self.beginnings.of_choices(self.choices, len(examples), inputs)
+        first = tf.fill([len(examples)], self.beginnings.start)
+        return {"frames": frames, "prompt": prompt, "first": first}, rest
 
     def options(self, examples) -> dict[str, Tensor]:
         """Returns a request for the defaults, of which every second one is left out."""
@@ -234,6 +252,11 @@ class SpeechCodec(Codec):
             to[:length] = row[:length]
         inputs = {"samples": samples, "lengths": lengths, **choices}
         return {name: tf.constant(values) for name, values in inputs.items()}, rest
+
+    def unread(self, count) -> dict[str, Tensor]:
+        """Returns valid inputs of the model that are as short as possible."""
+        inputs, _ = self.tensors([np.zeros(self.speech.hop_length, np.float32)] * count)
+        return inputs
 
     def rest(self, lengths) -> dict[str, Tensor]:
         """Returns the tensors that `answers` needs besides the outputs, for lengths `[B]`."""
@@ -362,6 +385,16 @@ class SpeechCodec(Codec):
             **self.choices.specs(rows),
         }
 
+    def frame_specs(self, rows=None) -> dict[str, tf.TensorSpec]:
+        """Returns the `tf.TensorSpec`s of the inputs of the signature `frames`, by name."""
+        frames = [rows, self.speech.max_frames, self.speech.num_mel_filters]
+        prompt = [rows, self.beginnings.width(self.choices)]
+        return {
+            "frames": tf.TensorSpec(frames, tf.float32, name="frames"),
+            "prompt": tf.TensorSpec(prompt, tf.int32, name="prompt"),
+            "first": tf.TensorSpec([rows], tf.int32, name="first"),
+        }
+
     def lengths(self, inputs) -> list[int]:  # noqa: D102
         return np.asarray(inputs["lengths"]).tolist()
 
@@ -377,6 +410,7 @@ class SpeechCodec(Codec):
             "speech": self.speech.to_dict(),
             "choices": self.choices.to_dict(),
             "silence": None if self.silence is None else dataclasses.asdict(self.silence),
+            "windows": None if self.beginnings is None else dataclasses.asdict(self.beginnings),
             "samples": self._rules.text,
         }
 
@@ -386,7 +420,9 @@ class SpeechCodec(Codec):
         choices = Choices.from_dict(metadata["choices"])
         silence = metadata["silence"]
         silence = None if silence is None else Silence(**silence)
-        return cls.of(speech, tokenizers, metadata["max_length"], choices, silence)
+        beginnings = metadata.get("windows")
+        beginnings = None if beginnings is None else Beginnings(**beginnings)
+        return cls.of(speech, tokenizers, metadata["max_length"], choices, silence, beginnings)
 
     def guide(self, example) -> Guide:  # noqa: D102
         rate = self.speech.sample_rate

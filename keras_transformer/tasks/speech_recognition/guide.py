@@ -4,7 +4,8 @@ import base64
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.tasks.signatures import OPTIONS
+from keras_transformer.decoding.prompts import NO_TOKEN
+from keras_transformer.tasks.signatures import FRAMES, OPTIONS
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.text import MODULES
 from keras_transformer.text.languages import DETECTED
@@ -24,7 +25,12 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
     return Guide(
         purpose="Writes down speech",
         request={"recordings": f'[{{"b64": "{base64.b64encode(encoded).decode()}"}}]'},
-        axes={"samples": "B, N", "tokens": "B, L", **dict.fromkeys(SEGMENTS, "B, K")},
+        axes={
+            "samples": "B, N",
+            "tokens": "B, L",
+            **dict.fromkeys(SEGMENTS, "B, K"),
+            **_axes_of_frames(codec),
+        },
         notes=[
             "B: number of recordings in the request. `recordings` are the bytes of WAV files "
             f"with {speech.sample_rate:,} samples a second, in JSON as Base64; `samples` are "
@@ -38,6 +44,7 @@ def guide_of(codec: Any, encoded: bytes) -> Guide:
             "or the model repeated itself.",
             *_notes(codec.choices, codec.signature),
             *_notes_on_silence(codec.silence),
+            *_notes_on_frames(codec),
         ],
         modules=MODULES,
         arguments={"recordings": f'tf.stack([tf.io.read_file("{FILE}")])'},
@@ -73,4 +80,22 @@ def _notes_on_silence(silence) -> Iterator[str]:
             f"token, in nats. `transcript` is empty if the first is above "
             f"{silence.no_speech_threshold:g} and the second below "
             f"{silence.log_probability_threshold:g}."
+        )
+
+
+def _axes_of_frames(codec):
+    """Returns the axes of the inputs of the signature `frames`, if the model has one."""
+    if codec.beginnings is None:
+        return {}
+    sizes = {name: spec.shape[1:] for name, spec in codec.frame_specs().items()}
+    return {name: ", ".join(["B", *map(str, size)]) for name, size in sizes.items()}
+
+
+def _notes_on_frames(codec) -> Iterator[str]:
+    """Yields a sentence about the signature `frames`, if the model has one."""
+    if codec.beginnings is not None:
+        yield (
+            f"The signature `{FRAMES}` reads a window of a long recording: its log-mel frames, "
+            f"then zeros; the tokens that the output begins with, then {NO_TOKEN}; and the first "
+            "input of the decoder. `predict` reads recordings of any length by it."
         )

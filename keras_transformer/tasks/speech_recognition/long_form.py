@@ -1,22 +1,27 @@
 """The ways to read a recording that is longer than a model's limit."""
 
 import dataclasses
-import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.options import WINDOWS
-from keras_transformer.tasks.speech_recognition.attempts import outputs_of_jobs
+from keras_transformer.tasks.speech_recognition.attempts import WindowSearch
 from keras_transformer.tasks.speech_recognition.by_timestamps import ByTimestamps
-from keras_transformer.tasks.speech_recognition.fallback import seed_of
+from keras_transformer.tasks.speech_recognition.fallback import Fallback, seed_of
 from keras_transformer.tasks.speech_recognition.features import (
     frames_of,
     frames_of_recording,
 )
-from keras_transformer.tasks.speech_recognition.long_recordings import BATCH_SECONDS
-from keras_transformer.tasks.speech_recognition.words import Spoken, of_windows
+from keras_transformer.tasks.speech_recognition.long_recordings import (
+    BATCH_SECONDS,
+    LongRecordings,
+)
+from keras_transformer.tasks.speech_recognition.segments import Word
+from keras_transformer.tasks.speech_recognition.transcript import Transcript
+from keras_transformer.tasks.speech_recognition.words import Spoken
 
 OVERLAP, TIMESTAMPS, CONTEXT = WINDOWS
 
@@ -79,30 +84,72 @@ def checked_words(words: bool, windows: str, config: Any) -> bool:
     return words
 
 
-def transcripts(
-    recognizer: Any, overlapping: Any, recordings: list, choices: dict, batch_size: int
-) -> list:
-    """Returns a `Transcript` for each recording.
+@dataclasses.dataclass(frozen=True)
+class LongForm:
+    """The plan by which recordings of any length are read, by a run or an export.
 
     Args:
-        recognizer: A `SpeechRecognizer`.
-        overlapping: Its `LongRecordings`, which also transcribes recordings of one window.
-        recordings, choices, batch_size: See `LongRecordings`.
+        codec: The `SpeechCodec`.
+        windows: One of `WINDOWS`.
+        overlapping: The `LongRecordings`, which also transcribe recordings of one window.
+        search: The `WindowSearch`; `None` if windows overlap.
+        fallback: The `Fallback`.
+        words: Function from a list of `Spoken` windows to their words. `None`: there are none.
     """
-    results = _transcripts(recognizer, overlapping, recordings, choices, batch_size)
-    if recognizer.words:
-        short = [  # an invented text, which counts as silence, has no words
-            number
-            for number, result in enumerate(results)
-            if result.transcript and not result.windows
-        ]
-        windows = [
-            _spoken(recognizer.codec, recordings[number], results[number].tokens)
-            for number in short
-        ]
-        for number, words in zip(short, of_windows(recognizer, windows), strict=True):
-            results[number] = dataclasses.replace(results[number], words=words)
-    return results
+
+    codec: Any
+    windows: str
+    overlapping: LongRecordings
+    search: WindowSearch | None
+    fallback: Fallback
+    words: Callable[[list[Spoken]], list[tuple[Word, ...]]] | None = None
+
+    def __call__(self, recordings: list, choices: dict, batch_size: int) -> list[Transcript]:
+        """Returns a `Transcript` for each recording.
+
+        Args:
+            recordings, choices, batch_size: See `LongRecordings`.
+        """
+        results = self._transcripts(recordings, choices, batch_size)
+        if self.words is not None:
+            short = [  # an invented text, which counts as silence, has no words
+                number
+                for number, result in enumerate(results)
+                if result.transcript and not result.windows
+            ]
+            windows = [
+                _spoken(self.codec, recordings[number], results[number].tokens) for number in short
+            ]
+            for number, words in zip(short, self.words(windows), strict=True):
+                results[number] = dataclasses.replace(results[number], words=words)
+        return results
+
+    def _transcripts(self, recordings, choices, batch_size):
+        is_long = np.array([len(samples) > self.codec.longest for samples in recordings], bool)
+        if self.search is None or self.windows == OVERLAP or not is_long.any():
+            return self.overlapping(recordings, choices, batch_size)
+        shorter, longer = np.flatnonzero(~is_long), np.flatnonzero(is_long)
+        results: dict[int, Any] = dict.fromkeys(range(len(recordings)))
+        own = {name: values[shorter] for name, values in choices.items()}
+        some = self.overlapping([recordings[number] for number in shorter], own, batch_size)
+        results |= dict(zip(shorter.tolist(), some, strict=True))
+        rows = choices or self.codec.choices.rows(len(recordings))
+        some = self._by_timestamps(
+            [recordings[number] for number in longer],
+            [{name: int(rows[name][one]) for name in self.codec.choices.names} for one in longer],
+            batch_size,
+        )
+        results |= dict(zip(longer.tolist(), some, strict=True))
+        return [*results.values()]
+
+    def _by_timestamps(self, recordings, numbers, batch_size):
+        """Returns the `Transcript`s of recordings that are longer than a window."""
+        codec, speech = self.codec, self.codec.speech
+        sounds = [(frames_of_recording(speech, one), seed_of(one)) for one in recordings]
+        has_context = self.windows == CONTEXT
+        read = ByTimestamps(codec, self.search, self.fallback, has_context, self.words)
+        most = max(1, int(BATCH_SECONDS // speech.max_seconds))
+        return read(sounds, numbers, min(batch_size, most))
 
 
 def _spoken(codec, samples, tokens):
@@ -111,30 +158,3 @@ def _spoken(codec, samples, tokens):
     frames = frames_of(codec.speech, tf.constant(samples[None]), [len(samples)])[0].numpy()
     count, begin = len(samples) // codec.speech.hop_length, len(codec.choices.prompt)
     return Spoken(frames, count, [*tokens[:begin]], codec.words_in(tokens[begin:]), 0.0)
-
-
-def _transcripts(recognizer, overlapping, recordings, choices, batch_size):
-    codec = recognizer.codec
-    is_long = np.array([len(samples) > codec.longest for samples in recordings], bool)
-    if recognizer.windows == OVERLAP or not is_long.any():
-        return overlapping(recordings, choices, batch_size)
-    shorter, longer = np.flatnonzero(~is_long), np.flatnonzero(is_long)
-    results = dict.fromkeys(range(len(recordings)))
-    own = {name: values[shorter] for name, values in choices.items()}
-    some = overlapping([recordings[number] for number in shorter], own, batch_size)
-    results |= dict(zip(shorter.tolist(), some, strict=True))
-    rows = choices or codec.choices.rows(len(recordings))
-    numbers = [{name: int(rows[name][one]) for name in codec.choices.names} for one in longer]
-    longer_ones = [recordings[number] for number in longer]
-    sounds = [(frames_of_recording(codec.speech, one), seed_of(one)) for one in longer_ones]
-    by_timestamps = ByTimestamps(
-        codec,
-        lambda jobs, temperature: outputs_of_jobs(recognizer, jobs, temperature),
-        recognizer.fallback,
-        recognizer.windows == CONTEXT,
-        functools.partial(of_windows, recognizer) if recognizer.words else None,
-    )
-    size = min(batch_size, max(1, int(BATCH_SECONDS // codec.speech.max_seconds)))
-    some = by_timestamps(sounds, numbers, size)
-    results |= dict(zip(longer.tolist(), some, strict=True))
-    return [*results.values()]

@@ -14,11 +14,17 @@ from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.pipeline import TextPipeline
+from keras_transformer.tasks.signatures import Signature
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition import graphs, long_form, reading, speech_only
-from keras_transformer.tasks.speech_recognition.attempts import search_at
+from keras_transformer.tasks.speech_recognition.attempts import (
+    WindowSearch,
+    search_at,
+    search_of_run,
+)
 from keras_transformer.tasks.speech_recognition.attention import SpeechAttention, speech_attention
 from keras_transformer.tasks.speech_recognition.audio.log_mel import LogMel
+from keras_transformer.tasks.speech_recognition.beginnings import Beginnings
 from keras_transformer.tasks.speech_recognition.choices import Choices
 from keras_transformer.tasks.speech_recognition.codec import SpeechCodec
 from keras_transformer.tasks.speech_recognition.fallback import (
@@ -30,11 +36,13 @@ from keras_transformer.tasks.speech_recognition.features import frames_of
 from keras_transformer.tasks.speech_recognition.long_recordings import LongRecordings
 from keras_transformer.tasks.speech_recognition.model import SpeechTransformer
 from keras_transformer.tasks.speech_recognition.rescoring import log_probabilities as rescored
+from keras_transformer.tasks.speech_recognition.signatures import FrameSignatures
 from keras_transformer.tasks.speech_recognition.silence import NUMBERS, Silence
 from keras_transformer.tasks.speech_recognition.speech_only import VoiceActivity
 from keras_transformer.tasks.speech_recognition.stream import TranscriptStream
 from keras_transformer.tasks.speech_recognition.transcript import Transcript
 from keras_transformer.tasks.speech_recognition.words import graph as word_graph
+from keras_transformer.tasks.speech_recognition.words import of_windows
 from keras_transformer.tasks.strings import traced_once
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.tokenizers import Tokenizer
@@ -123,7 +131,8 @@ class SpeechRecognizer(SinglePass, TextPipeline):
             compression_ratio_threshold=compression_ratio_threshold,
         )
         model_and_limit = config.input, self.tokenizers, self.max_length
-        self.codec = SpeechCodec.of(*model_and_limit, choices, silence)
+        beginnings = Beginnings.of(config) if long_form.has_timestamps(config) else None
+        self.codec = SpeechCodec.of(*model_and_limit, choices, silence, beginnings)
         self.windows = long_form.checked(windows, config)
         self.words = long_form.checked_words(bool(words), self.windows, config)
         self.fallback = Fallback(silence, check_temperatures(temperatures or ()))
@@ -273,6 +282,14 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         numbers = {name: [getattr(result, name)] for name in NUMBERS}
         return silence is not None and not result.transcript and bool(silence.holds(numbers)[0])
 
+    def signatures(self) -> list[Signature]:
+        """Returns those of `SinglePass`, and for windows of long recordings those of frames."""
+        signatures = super().signatures()
+        if self.codec.beginnings is None:
+            return signatures
+        of_windows = FrameSignatures(self)
+        return [*signatures, of_windows.of_frames(), of_windows.of_either()]
+
     def predict(
         self, samples: Tensor, lengths: Tensor, search: Any = None, **choices: Tensor
     ) -> dict[str, Tensor]:
@@ -338,11 +355,16 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return results
 
     def _of_group(self, recordings, choices, batch_size):
-        """Returns a `Transcript` for each array of samples; see `long_form.transcripts`."""
+        """Returns a `Transcript` for each array of samples; see `LongForm`."""
+        words = functools.partial(of_windows, self) if self.words else None
+        search = None
+        if self.codec.beginnings is not None:
+            search = WindowSearch(self.codec, search_of_run(self))
+        how = self._long_recordings, search, self.fallback, words
+        plan = long_form.LongForm(self.codec, self.windows, *how)
 
         def read(recordings, choices):
-            how = recordings, choices, batch_size
-            return long_form.transcripts(self, self._long_recordings, *how)
+            return plan(recordings, choices, batch_size)
 
         if self.voice_activity is None:
             return read(recordings, choices)
