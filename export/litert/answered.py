@@ -61,7 +61,7 @@ class LiteRTAnswers(FixedContents):
         shape = rows if self._codec.longest is None else f"{rows}x{length}"
         return f"{self._codec.verb}_{shape}"
 
-    def convert(self, path) -> bytes:  # noqa: D102
+    def convert(self, path) -> bytes | bytearray:  # noqa: D102
         count = len(self.signatures) + sum(map(len, self._further.values()))
         self.progress(f"converting {count} signatures")
         quantize, tables = self.quantize, self.pipeline.model.embeddings

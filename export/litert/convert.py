@@ -65,10 +65,10 @@ def convert(
         content = finish_static_int8(content)
     if quantize in ROWS and pipeline.shortlist is not None:
         content = kernels.multiply_in_int8(content)
-    return finish(content, quantize)
+    return bytes(finish(content, quantize))
 
 
-def finish(content, quantize) -> bytes:
+def finish(content, quantize) -> bytes | bytearray:
     """Returns a converted .tflite model in the form in which it is stored.
 
     Args:
@@ -80,7 +80,7 @@ def finish(content, quantize) -> bytes:
     """
     if quantize == "int4":
         content = store_in_int4(content)
-    return bytes(store_once(content) if quantize in ROWS else content)
+    return store_once(content) if quantize in ROWS else content
 
 
 def search_kernels(

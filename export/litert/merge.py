@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.export.litert.equal_numbers import is_shortened
 from keras_transformer.export.litert.serialization import read_model, write_model
 
 GRAPHS = ("subgraphindex", "subgraphindices", "subgraph")  # how fields end that refer to graphs
@@ -76,7 +77,9 @@ class _Merger:
             for tensor in graph.tensors:
                 number = tensor.buffer
                 data = constants.get(number, model.buffers[number].data)
-                tensor.buffer = self._buffer(data, (tuple(tensor.shape), tensor.type))
+                is_one = is_shortened(tensor, data) or _may_be_stand_in(data)
+                kind = (tuple(tensor.shape), tensor.type) if is_one else None
+                tensor.buffer = self._buffer(data, kind)
             for operator in graph.operators:
                 operator.opcodeIndex = codes[operator.opcodeIndex]
                 for options in (operator.builtinOptions, operator.builtinOptions2):
@@ -102,7 +105,7 @@ class _Merger:
         """Returns the number of a buffer, which stand-ins of different kinds do not share."""
         if data is None or not len(data):
             return 0
-        key = kind if _may_be_stand_in(data) else None, _digest(data)
+        key = kind, _digest(data)
         if key not in self._buffers:
             self._buffers[key] = len(self.model.buffers)
             self.model.buffers.append(type(self.model.buffers[0])())
@@ -120,7 +123,7 @@ class _Merger:
                 self.model.buffers[ours.buffer].data
             ):
                 continue
-            (ours or entry).buffer = self._buffer(data, entry.name)
+            (ours or entry).buffer = self._buffer(data, None)
 
 
 def _empty_like(model):
@@ -134,7 +137,8 @@ def _empty_like(model):
 
 def _may_be_stand_in(data):
     """Returns whether a large constant consists of equal numbers of four bytes: see `StandIns`."""
-    return len(data) >= LARGE and len(data) % 4 == 0 and np.ptp(data.view(np.uint32)) == 0
+    is_large = data is not None and len(data) >= LARGE
+    return is_large and len(data) % 4 == 0 and np.ptp(data.view(np.uint32)) == 0
 
 
 def _digest(data):

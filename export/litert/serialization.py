@@ -9,6 +9,7 @@ from keras_transformer.export.litert.engines import load_schema
 
 schema = load_schema()
 IDENTIFIER = b"TFL3"
+BUFFERS_FOLLOW = b"buffer_location"  # name of the metadata of a model whose buffers have offsets
 ENTRY = 512  # bytes of a tensor or an operator without its lists of numbers, at most
 
 
@@ -35,11 +36,24 @@ def read_model(content: bytes | bytearray) -> Any:
     Its arrays are views of `content`, and can only be changed in place if that is a bytearray.
     """
     model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
-    for buffer in model.buffers:
-        if buffer.offset:  # of a model of more than 2 GB, which follows the rest
-            buffer.data = content[buffer.offset : buffer.offset + buffer.size]
-            buffer.offset = buffer.size = 0
+    apart = [buffer for buffer in model.buffers if buffer.offset]
+    for buffer in apart:  # of a large model, which follow the rest
+        buffer.data = np.frombuffer(content, np.uint8, buffer.size, buffer.offset)
+        buffer.offset = buffer.size = 0
+    if apart:
+        _forget_places(model)
     return model
+
+
+def _forget_places(model):
+    """Removes the metadata that buffers follow the model, with its buffer."""
+    kept = []
+    for entry in model.metadata or ():
+        if entry.name == BUFFERS_FOLLOW:
+            model.buffers[entry.buffer].data = None
+        else:
+            kept.append(entry)
+    model.metadata = kept
 
 
 def write_model(model: Any, builder: Builder | None = None) -> bytearray:

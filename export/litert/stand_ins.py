@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.export.litert.equal_numbers import complete_constants
 from keras_transformer.export.litert.serialization import read_model, write_model
 from keras_transformer.export.litert.stored_weights import (
     LargeWeight,
@@ -142,9 +143,13 @@ class StandIns:
         missing = {path for path, weight in self._weights.items() if weight not in used}
         if missing:
             raise Unrecognized(missing)
+        own = {use.tensor.buffer: use for use in uses}
+        if complete_constants(model, own) and self._quantize == "none":
+            content = write_model(model)
+            model = read_model(content)
         if self._quantize == "none":  # every weight has a buffer to itself, of the right size
-            for use in {use.tensor.buffer: use for use in uses}.values():
-                buffer = model.buffers[use.tensor.buffer].data
+            for number, use in own.items():
+                buffer = model.buffers[number].data
                 if not np.may_share_memory(buffer, np.frombuffer(content, np.uint8)):
                     raise Unrecognized(self.paths)  # a model of more than 2 GB is read otherwise
                 buffer.view(np.float32)[:] = use.numbers().ravel()

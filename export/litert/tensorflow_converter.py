@@ -12,9 +12,11 @@ import tensorflow as tf
 from keras_transformer.export import child_process
 from keras_transformer.export.apart import LARGE
 from keras_transformer.export.errors import ExportError
+from keras_transformer.export.litert.equal_numbers import without_equal_numbers
 from keras_transformer.export.litert.merge import merge
 from keras_transformer.export.litert.serialization import custom_operators
 from keras_transformer.export.place import save
+from keras_transformer.files import replacing
 from keras_transformer.free_memory import return_free_memory
 
 MODEL, RESULT, FAILURE = "model", "model.tflite", "failure.txt"  # names in the folder
@@ -28,7 +30,7 @@ def convert_within_tensorflow(functions, read, quantize, custom="", size=0) -> A
         read: List of the variables that they read.
         quantize, custom: See `convert_functions`.
         size: Bytes of the weights that are left out of the functions. Large ones are converted in
-            a process each, which needs less memory.
+            a process of their own, one after the other, which needs less memory.
 
     Raises:
         ExportError: See `convert_functions`.
@@ -46,16 +48,17 @@ def _converted_apart(functions, quantize, read):
         functions: Iterable of names and concrete functions.
         quantize, read: See `convert_functions`.
     """
-    for name, function in functions:
-        with tempfile.TemporaryDirectory() as folder:
-            folder = pathlib.Path(folder)
-            _save_functions({name: function}, read, folder / MODEL)
-            del function
-            return_free_memory()
-            with _named_operators():
-                content = convert_apart(folder, name, quantize)
-        yield content
-        del content
+    with tempfile.TemporaryDirectory() as folder:
+        folder, names = pathlib.Path(folder), []
+        for name, function in functions:
+            _save_functions({name: function}, read, folder / name / MODEL)
+            names.append(name)
+            del function  # its graph is not needed while the next one is traced
+        return_free_memory()
+        with _named_operators():
+            convert_apart(folder, names, quantize)
+        for name in names:
+            yield (folder / name / RESULT).read_bytes()
 
 
 def convert_functions(model, functions, quantize="none", custom="", read=None) -> bytes:
@@ -117,17 +120,22 @@ def _missing(names):
     return ExportError(f"LiteRT has no builtin operator for {', '.join(sorted(set(names)))}.")
 
 
-def convert_saved_model(folder, names, quantize, custom="") -> bytes:
+def convert_saved_model(folder, names, quantize, custom="", large=False) -> bytes:
     """Returns the bytes of a .tflite model with the functions of a SavedModel.
 
     Args:
         folder: The folder of the SavedModel.
         names: Names of the signatures.
         quantize, custom: See `convert_functions`.
+        large: Whether the constants may follow the model in the result: see `read_model`. Several
+            copies of them are then not made.
     """
     converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=names)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     converter.allow_custom_ops = bool(custom)
+    # Otherwise `tf.lite` reads and writes the whole model again in Python, once for each.
+    converter.exclude_conversion_metadata = True
+    converter._experimental_use_buffer_offset = large
     if quantize != "none":
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if quantize == "float16":
@@ -135,44 +143,50 @@ def convert_saved_model(folder, names, quantize, custom="") -> bytes:
     return converter.convert()
 
 
-def convert_apart(folder: pathlib.Path, name: str, quantize: str) -> bytes:
-    """Returns the bytes of a .tflite model, which a process of its own has converted.
+def convert_apart(folder: pathlib.Path, names: list[str], quantize: str) -> None:
+    """Converts SavedModels in a process of its own, one after the other.
 
-    The converter takes several hundred megabytes, and a third of them are not free when it has
-    finished. The end of a process frees all. If this process is killed, the other one ends too.
+    The converter takes more than a gigabyte, and a part of that is not free when it has finished.
+    The end of a process frees all. If this process is killed, the other one ends too.
+
+    The models hold one number of each large constant of equal numbers: see `complete_constants`.
 
     Args:
-        folder: Folder with the SavedModel under `MODEL`.
-        name: Name of the signature.
+        folder: Folder with a folder for each signature, which contains a SavedModel under `MODEL`.
+            There the .tflite model is written under `RESULT`.
+        names: Names of the signatures.
         quantize: See `convert_functions`.
 
     Raises:
         ExportError: If the process was killed or could not start.
         RuntimeError: If the converter fails; the message is the converter's.
     """
-    command = child_process.program(__name__, str(folder), name, quantize)
+    command = child_process.program(__name__, str(folder), quantize, *names)
     ended = child_process.run(command, cwd=folder, env=child_process.environment())
-    result, failure = folder / RESULT, folder / FAILURE
+    failure = folder / FAILURE
     if failure.exists():
         raise RuntimeError(failure.read_text(encoding="utf-8"))
-    if ended.returncode or not result.exists():
-        what = f"The process in which LiteRT's converter converted {name}"
+    missing = [name for name in names if not (folder / name / RESULT).exists()]
+    if missing:
+        what = f"The process in which LiteRT's converter converted {missing[0]}"
         raise ExportError(child_process.failure(what, ended.returncode, ended.stderr))
-    content = result.read_bytes()
-    result.unlink()
-    return content
 
 
-def main(folder, name, quantize) -> None:
-    """Converts a signature of a SavedModel for `convert_apart`."""
+def main(folder, quantize, *names) -> None:
+    """Converts SavedModels for `convert_apart`."""
     child_process.end_with_parent()
     folder = pathlib.Path(folder)
-    try:
-        content = convert_saved_model(folder / MODEL, [name], quantize)
-    except Exception as error:
-        (folder / FAILURE).write_text(str(error), encoding="utf-8")
-        raise
-    (folder / RESULT).write_bytes(content)
+    for name in names:
+        try:
+            model = convert_saved_model(folder / name / MODEL, [name], quantize, large=True)
+            content = without_equal_numbers(model)
+        except Exception as error:
+            (folder / FAILURE).write_text(str(error), encoding="utf-8")
+            raise
+        with replacing(folder / name / RESULT) as draft:
+            draft.write_bytes(content)
+        del model, content
+        return_free_memory()
 
 
 if __name__ == "__main__":

@@ -36,10 +36,13 @@ def convert():
     )
 
 
-def in_this_process(folder, name, quantize):
-    return tensorflow_converter.convert_saved_model(
-        folder / tensorflow_converter.MODEL, [name], quantize
-    )
+def in_this_process(folder, names, quantize):
+    for name in names:
+        place = folder / name
+        content = tensorflow_converter.convert_saved_model(
+            place / tensorflow_converter.MODEL, [name], quantize
+        )
+        (place / tensorflow_converter.RESULT).write_bytes(content)
 
 
 @pytest.mark.long
@@ -125,4 +128,4 @@ def test_failures_of_the_process_are_reported(program, error, message, tmp_path,
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(error, match=message):
-        tensorflow_converter.convert_apart(tmp_path, "greedy", "none")
+        tensorflow_converter.convert_apart(tmp_path, ["greedy"], "none")
