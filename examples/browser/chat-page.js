@@ -11,6 +11,8 @@ let answering = false;
 async function load() {
   const chat = await loadWithProgress(WorkerChat);
   byId("metadata").textContent = describe(chat.metadata, `${chat.metadata.max_length} positions`);
+  byId("advice").hidden = !chat.metadata.advice;
+  byId("advice").textContent = chat.metadata.advice ?? "";
   show(false);
   setStatus("Ready.");
   return chat;

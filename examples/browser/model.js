@@ -18,7 +18,8 @@
  *   - `stream()`, of a file that was exported with `--streaming`: the keys and values of a text, an
  *     object with `next(inputs, read, settings)`: a promise of the token after the ids `inputs`, of
  *     which the first `read` ones were also the first ones of the call before; `settings` are
- *     inputs of the file.
+ *     inputs of the file;
+ * - `advice(metadata)`, which a runtime may leave out: a better form for a file that is slow, or null.
  *
  * A new runtime is a module, and an entry in `RUNTIMES`.
  */
@@ -30,7 +31,8 @@ import { hasVocabularies, readVocabularies } from "./vocabulary.js";
 const RUNTIMES = [litert, onnx];
 
 /**
- * Returns the model in a file, as `open` above, with its `metadata` and `vocabularies`.
+ * Returns the model in a file, as `open` above, with its `metadata`, which include the `advice`, and
+ * its `vocabularies`.
  *
  * @param {string} url Address of the file.
  * @param {(share: number) => void} report Called with the share of the file that has been loaded.
@@ -50,7 +52,8 @@ export async function loadModel(url, report = () => {}) {
   const model = await opening.catch((cause) => {
     throw new Error(`${runtime.title} cannot read ${url}: ${cause.message ?? cause}`, { cause });
   });
-  return { ...model, metadata, vocabularies };
+  const advice = runtime.advice?.(metadata) ?? null;
+  return { ...model, metadata: { ...metadata, advice }, vocabularies };
 }
 
 /** Returns the runtime for a file with these first bytes, or if they are damaged, for its name. */

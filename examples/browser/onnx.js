@@ -8,6 +8,7 @@ const METADATA_PROPS = 14, KEY = 1, VALUE = 2; // fields of ModelProto and Strin
 const IR_VERSION = 8; // first byte of a ModelProto: the tag of `ir_version`
 const TEXT = "metadata.json"; // all other members are in Base64
 const LARGEST = 32; // rows of a batch, so that their memory stays small
+const SLOW = ["int8", "int4"]; // weights in blocks, of a file for streams of tokens
 const TYPES = { Int32Array: "int32", Float32Array: "float32" };
 
 export const runtime = {
@@ -19,7 +20,15 @@ export const runtime = {
   unpack,
   start,
   open,
+  advice,
 };
+
+/** ONNX Runtime Web multiplies by weights in blocks after it has converted all of them, in each step. */
+function advice({ streaming, quantize }) {
+  if (!streaming || !SLOW.includes(quantize)) return null;
+  return `An .onnx file in ${quantize} is slow in browsers. Export a .tflite file in int8 instead: ` +
+    "keras-transformer export litert RUN model.tflite --streaming --quantize int8";
+}
 
 function recognizes(bytes) {
   return bytes[0] === IR_VERSION;

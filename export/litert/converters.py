@@ -23,6 +23,8 @@ class Converter:
             `convert_within_tensorflow` for its arguments.
         quantizations: Values of `quantize` that it supports. `None`: all.
         takes_strings: Whether it supports operators of TensorFlow Text.
+        streams: Whether it supports the operators of files for streams of tokens, such as those of
+            sampling and of repetition penalties.
         stand_ins: Quantisations for which `StandIns` may represent weights, a collection for each
             attempt.
     """
@@ -31,6 +33,7 @@ class Converter:
     convert: Callable[..., bytes | bytearray]
     quantizations: Collection[str] | None = None
     takes_strings: bool = True
+    streams: bool = True
     stand_ins: tuple[Collection[str], ...] = (QUANTIZATIONS, ())
 
     def check(self, options: LiteRTOptions) -> None:
@@ -45,6 +48,10 @@ class Converter:
             raise ValueError(
                 f"Signatures that take strings need the converter {CONVERTERS[0]!r}. {given}."
             )
+        if options.streaming and not self.streams:
+            raise ValueError(
+                f"Files for streams of tokens need the converter {CONVERTERS[0]!r}. {given}."
+            )
 
 
 def _through_stablehlo(functions: Iterable, *options):
@@ -53,7 +60,14 @@ def _through_stablehlo(functions: Iterable, *options):
 
 _TENSORFLOW, _LITERT = CONVERTERS
 TENSORFLOW = Converter(_TENSORFLOW, convert_within_tensorflow)
-LITERT = Converter(_LITERT, _through_stablehlo, ("none",), takes_strings=False, stand_ins=((),))
+LITERT = Converter(
+    _LITERT,
+    _through_stablehlo,
+    ("none",),
+    takes_strings=False,
+    streams=False,
+    stand_ins=((),),
+)
 
 
 def converter_of(options: LiteRTOptions) -> Converter:

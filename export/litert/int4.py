@@ -1,7 +1,7 @@
 """Matrices in int4: rows of numbers with a scale each, and the products that read them."""
 
 import collections
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -116,9 +116,10 @@ def store_in_int4(content) -> bytearray:
     model = read_model(content)
     known = {}
     for graph in model.subgraphs:
-        for number in _weights(model, graph):
-            if _fits(model, graph.tensors[number]):
-                _store(model, graph.tensors[number], known)
+        for number in weights_of_products(model, graph):
+            tensor = graph.tensors[number]
+            if holds_int8(model, tensor) and tensor.shape[1] % 2 == 0:
+                _store(model, tensor, known)
     for code in model.operatorCodes:
         if code.builtinCode == OPERATORS.FULLY_CONNECTED:
             code.version = max(code.version, VERSION)
@@ -130,7 +131,7 @@ def store_in_int4(content) -> bytearray:
     return write_model(model)
 
 
-def _weights(model, graph):
+def weights_of_products(model: Any, graph: Any) -> list[int]:
     """Returns the numbers of the tensors that are the weights of products and nothing else."""
     readers = collections.defaultdict(set)
     for operator in graph.operators:
@@ -142,11 +143,11 @@ def _weights(model, graph):
     return [number for number, kinds in readers.items() if kinds == {PRODUCT}]
 
 
-def _fits(model, tensor):
-    """Returns whether a tensor holds the int8 weights of a product that can have int4 weights."""
+def holds_int8(model: Any, tensor: Any) -> bool:
+    """Returns whether a tensor is a matrix of constants in int8."""
     data = model.buffers[tensor.buffer].data
     is_int8 = tensor.type == TYPES.INT8 and data is not None and len(data) > 0
-    return is_int8 and len(tensor.shape) == 2 and tensor.shape[1] % 2 == 0
+    return is_int8 and len(tensor.shape) == 2
 
 
 def _store(model, tensor, known):

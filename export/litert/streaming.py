@@ -15,6 +15,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.litert.apart import engines_for
 from keras_transformer.export.litert.contents import FixedContents
 from keras_transformer.export.litert.convert import convert_copy, finish, search_kernels
+from keras_transformer.export.litert.int4_blocks import store_in_int4_blocks
 from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.streamed import LiteRTStreamer, new_name
 from keras_transformer.export.streaming import about_streaming, check_streamed, past_name
@@ -62,14 +63,15 @@ class LiteRTStreaming(FixedContents):
         lengths, longest = [FIRST * 4**power for power in range(10)], self.pipeline.max_length
         return [length for length in lengths if length < longest] + [longest]
 
-    def convert(self, path) -> bytes:  # noqa: D102
+    def convert(self, path) -> bytes | bytearray:  # noqa: D102
         self.progress(f"converting {len(self.signatures)} signatures")
-        kernels_of = functools.partial(
-            search_kernels, self.pipeline.model, self.quantize, None, True
-        )
-        options = self.converter, self.pipeline, self.quantize, kernels_of, self._functions
+        in_blocks = self.quantize == "int4"
+        quantize = "int8" if in_blocks else self.quantize
+        kernels_of = functools.partial(search_kernels, self.pipeline.model, quantize, None, True)
+        options = self.converter, self.pipeline, quantize, kernels_of, self._functions
         try:
-            return finish(convert_copy(*options), self.quantize)
+            content = convert_copy(*options)
+            return finish(store_in_int4_blocks(content) if in_blocks else content, quantize)
         except ExportError as error:
             raise ExportError(f"{path}: {error}") from error
 

@@ -162,6 +162,7 @@ def test_options_of_tflite_files_without_effect_are_refused(generator, tmp_path)
         (ValueError, r"`batch_sizes` must be \(1,\) with `streaming`", {"batch_sizes": (1, 2)}),
         (ExportError, "int8_static needs a model with an encoder", {"quantize": "int8_static"}),
         (ValueError, "`lengths` must end in the pipeline's `max_length`, 11", {"lengths": (4,)}),
+        (ValueError, "streams of tokens need the converter 'tensorflow'", {"converter": "litert"}),
     ):
         with pytest.raises(error, match=message):
             calibration = ["a cat", "the"] if "quantize" in options else None

@@ -190,3 +190,17 @@ def test_other_files_are_refused(browser, site, generator, file):
     address, _ = file
     status = browser.open(f"?model={address}", "index.html")
     assert status == "This page cannot use a model for streams of tokens: open chat.html."
+
+
+def test_the_page_recommends_another_form_of_a_slow_file(browser, site, generator, file):
+    advice = """[document.getElementById("advice").hidden,
+        document.getElementById("advice").textContent]"""
+    address, _ = file
+    assert browser.open(f"?model={address}", "chat.html") == "Ready."
+    assert browser.evaluate(advice) == [True, ""]
+    options = OnnxOptions("int4", streaming=True, search=Greedy(3), max_score_loss=5.0)
+    export_onnx(generator, site / "int4.onnx", ["the cat"], options)
+    assert browser.open("?model=int4.onnx", "chat.html") == "Ready."
+    hidden, text = browser.evaluate(advice)
+    assert not hidden
+    assert text.startswith("An .onnx file in int4 is slow in browsers. Export a .tflite file")
