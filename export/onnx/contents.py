@@ -64,8 +64,9 @@ class GraphContents(Contents):
         """
         self.progress("converting")
         function = tf.function(self.function(), autograph=False)
-        function = function.get_concrete_function(**self.specs())
-        model = convert_function(function, self.defaults())
+        # `function` stays alive, and with it the variables that the concrete function reads.
+        concrete = function.get_concrete_function(**self.specs())
+        model = convert_function(concrete, self.defaults())
         if self.quantize == "float16":
             model = in_float16(model)
         elif self.quantize in self.quantized:
