@@ -1,12 +1,13 @@
 """Words that are inputs of an export: a prefix, banned phrases and terms, named in each call."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import Constraints
+from keras_transformer.decoding import Constraints, Found
 from keras_transformer.export.errors import ExportError
 from keras_transformer.tasks.wording import Wording, WordingTokens
 from keras_transformer.tensors import Tensor
@@ -86,13 +87,37 @@ class WordInputs:
 
         return with_words
 
-    def constraints(self, inputs: dict[str, Tensor]) -> Constraints:
-        """Returns the `Constraints` of the words, which are taken out of the inputs by name."""
-        given = {FIELDS[name]: inputs.pop(name) for name in self.names}
+    def searched(
+        self, find: Callable[[Constraints | None], Found], inputs: dict[str, Tensor]
+    ) -> Found:
+        """Returns the result of a search with the words, which are taken out of the inputs by name.
+
+        Rules take time at each step even if they forbid nothing. The graph therefore holds a second
+        search without rules, for calls in which no row has words.
+
+        Args:
+            find: Function from the `Constraints` of the outputs, or `None`, to the result.
+            inputs: The inputs of the graph.
+        """
+        given = {name: inputs.pop(name) for name in self.names}
+        constraints = self._constraints(given)
+
+        def fields(constraints):
+            found = find(constraints)._asdict()
+            return {name: value for name, value in found.items() if value is not None}
+
+        pad_id = self._tokenizer.pad_id
+        named = [tf.reduce_any(tf.not_equal(ids, pad_id)) for ids in given.values()]
+        named = functools.reduce(tf.logical_or, named)
+        return Found(**tf.cond(named, lambda: fields(constraints), lambda: fields(None)))
+
+    def _constraints(self, given):
+        """Returns the `Constraints` of the words by the names of the inputs."""
         starts = None
         if self.takes_terms:
             starts = WordingTokens(Wording(), self._tokenizer).word_starts
-        return Constraints(**given, word_starts=starts)
+        fields = {FIELDS[name]: ids for name, ids in given.items()}
+        return Constraints(**fields, word_starts=starts)
 
     @property
     def _tokenizer(self):

@@ -226,21 +226,25 @@ def _find(
     at the end of the graph.
     """
     beam, greedy = kinds
-    constraints = pipeline.built_in if words is None else words.constraints(numbers)
+    given = {} if words is None else {name: numbers.pop(name) for name in words.names}
     search: Any = dataclasses.replace(greedy, max_length=signature.max_length)
     if signature.beam_size is not None:
         unlimited = {"extra_length": None, "max_length": None, "max_length_ratio": None}
         numbers = {**unlimited, **numbers}  # the program limits lengths: see `beam_inputs`
         search = dataclasses.replace(beam, size=signature.beam_size, **numbers)
-    options = SearchOptions(
-        n_best=signature.n_best,
-        cache_length=signature.target_length,
-        alignment=signature.alignment,
-        cache_stages=cache_stages,
-        constraints=constraints,
-        token_scores=token_scores,
-    )
-    found = search(pipeline.searched, source, options)
+
+    def find(constraints):
+        options = SearchOptions(
+            n_best=signature.n_best,
+            cache_length=signature.target_length,
+            alignment=signature.alignment,
+            cache_stages=cache_stages,
+            constraints=constraints,
+            token_scores=token_scores,
+        )
+        return search(pipeline.searched, source, options)
+
+    found = find(pipeline.built_in) if words is None else words.searched(find, given)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
         found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
     return found

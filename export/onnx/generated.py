@@ -73,16 +73,22 @@ class OnnxGeneration(GraphContents):
 
     def _find(self, pipeline, source, **settings):
         """Returns the `Found` of the search, without the axis M unless it is a beam."""
-        search, alignment = self._search, self._options.alignment
-        asked: dict[str, Any] = {TOKEN_SCORES: self._options.token_scores}
-        if self._words is not None:
-            asked["constraints"] = self._words.constraints(settings)
-        options = pipeline.options(n_best=self._n_best, alignment=alignment, **asked)
-        if isinstance(search, Beam):
-            unlimited = {"extra_length": None, "max_length_ratio": None}  # see `beam_inputs`
-            search = dataclasses.replace(search, **unlimited, **settings)
+        words, search = self._words, self._search
+        given = {} if words is None else {name: settings.pop(name) for name in words.names}
+        if isinstance(search, Beam):  # see `beam_inputs`
+            settings = {"extra_length": None, "max_length_ratio": None, **settings}
+        search = dataclasses.replace(search, **settings)
+        asked = {"n_best": self._n_best, "alignment": self._options.alignment}
+
+        def find(constraints):
+            options = pipeline.options(
+                constraints=constraints, token_scores=self._options.token_scores, **asked
+            )
             return search(pipeline.searched, source, options)
-        found = dataclasses.replace(search, **settings)(pipeline.searched, source, options)
+
+        found = find(pipeline.built_in) if words is None else words.searched(find, given)
+        if isinstance(search, Beam):
+            return found
         return found._make(None if field is None else tf.squeeze(field, 1) for field in found)
 
     def specs(self) -> dict[str, tf.TensorSpec]:  # noqa: D102

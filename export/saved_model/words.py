@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.decoding import Found
 from keras_transformer.export.saved_model.endpoints import Sentences
 from keras_transformer.export.searches import ModelSearch
 from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
@@ -41,7 +42,12 @@ class WordedSearch(ModelSearch):
 
     def __call__(self, source, *words) -> dict[str, Any]:
         given = dict(zip(self.words.names, words, strict=True))
-        return self._run(self.search, source, constraints=self.words.constraints(given))
+
+        def find(constraints):
+            return Found(**self._run(self.search, source, constraints=constraints))
+
+        found = self.words.searched(find, given)
+        return {name: value for name, value in found._asdict().items() if value is not None}
 
     @property
     def summary(self) -> str:  # noqa: D102
