@@ -88,35 +88,34 @@ class WordInputs:
         return with_words
 
     def searched(
-        self, find: Callable[[Constraints | None], Found], inputs: dict[str, Tensor]
+        self, find: Callable[[Constraints | None], Found], words: dict[str, Tensor]
     ) -> Found:
-        """Returns the result of a search with the words, which are taken out of the inputs by name.
+        """Returns the result of a search with the words.
 
         Rules take time at each step even if they forbid nothing. The graph therefore holds a second
         search without rules, for calls in which no row has words.
 
         Args:
             find: Function from the `Constraints` of the outputs, or `None`, to the result.
-            inputs: The inputs of the graph.
+            words: The words by the names of the inputs.
         """
-        given = {name: inputs.pop(name) for name in self.names}
-        constraints = self._constraints(given)
+        constraints = self.constraints(words)
 
         def fields(constraints):
             found = find(constraints)._asdict()
             return {name: value for name, value in found.items() if value is not None}
 
         pad_id = self._tokenizer.pad_id
-        named = [tf.reduce_any(tf.not_equal(ids, pad_id)) for ids in given.values()]
+        named = [tf.reduce_any(tf.not_equal(ids, pad_id)) for ids in words.values()]
         named = functools.reduce(tf.logical_or, named)
         return Found(**tf.cond(named, lambda: fields(constraints), lambda: fields(None)))
 
-    def _constraints(self, given):
+    def constraints(self, words: dict[str, Tensor]) -> Constraints:
         """Returns the `Constraints` of the words by the names of the inputs."""
         starts = None
         if self.takes_terms:
             starts = WordingTokens(Wording(), self._tokenizer).word_starts
-        fields = {FIELDS[name]: ids for name, ids in given.items()}
+        fields = {FIELDS[name]: ids for name, ids in words.items()}
         return Constraints(**fields, word_starts=starts)
 
     @property

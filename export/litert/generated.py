@@ -139,8 +139,6 @@ class LiteRTGeneration(FixedContents):
                 "`unrolled` needs a model without a shortlist: every step would find the "
                 "candidates of the source again. Export without one of them."
             )
-        if options.unrolled and options.takes_words:
-            raise ExportError("`takes_words` has no effect with `unrolled`. Export without one.")
         search = search_of(pipeline, options)
         self._beam = beam = beam_of(search, STRINGS if options.tokenizer else SIGNATURES)
         self._n_best = options.n_best or 1
@@ -154,12 +152,11 @@ class LiteRTGeneration(FixedContents):
             self._words = tuple(
                 WordInputs(pipeline, terms, WORD_SIZES) for terms in (beam is not None, False)
             )
-        scores = {TOKEN_SCORES: options.token_scores}
-        self._searches: Any = UnrolledSearches(beam, greedy, **scores)
+        how = {TOKEN_SCORES: options.token_scores, "words": self._words}
+        self._searches: Any = UnrolledSearches(beam, greedy, **how)
         if not options.unrolled:
             grows = self.quantize != "int8_static"
-            how = {"greedy": greedy, "grows": grows, "words": self._words, **scores}
-            self._searches = LoopSearches(beam, **how)
+            self._searches = LoopSearches(beam, greedy, grows, **how)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config

@@ -64,14 +64,8 @@ class LoopSearches:
             within: See `convert_copy`.
         """
         find = self.find_of(pipeline)(signature)
-        if self._words is None:
-            function, more = _of_ids(pipeline, find), ()
-        else:
-            words = self._words[signature.beam_size is None]
-            find = functools.partial(find, words=words)
-            function = words.taken_by(_of_ids(pipeline, find))
-            more = words.specs(signature.batch_size)
-        yield signature.name, trace(within(function), signature, _source(signature), more=more)
+        function, words = _of_words(pipeline, find, signature, self._words)
+        yield signature.name, trace(within(function), signature, _source(signature), more=words)
 
     def find_of(self, pipeline) -> Callable[..., Callable[..., Any]]:
         """Returns a function from a signature to its search, from inputs to a `Found`."""
@@ -97,7 +91,7 @@ class UnrolledSearches:
     slice, which would divide the graph of a step at each layer.
 
     Args:
-        beam, greedy, token_scores: See `LoopSearches`.
+        beam, greedy, words, token_scores: See `LoopSearches`.
 
     Attributes:
         write: See `LoopSearches`.
@@ -109,9 +103,11 @@ class UnrolledSearches:
         self,
         beam: Beam | None = None,
         greedy: Greedy | None = None,
+        words: tuple[WordInputs, WordInputs] | None = None,
         token_scores: bool = False,
     ):
         self._kinds, self._token_scores = (beam or Beam(), greedy or Greedy()), token_scores
+        self._words = words
         self._found: dict[str, UnrolledSearch] = {}
 
     def functions(self, pipeline, signature, within) -> Iterator[tuple[str, Any]]:
@@ -127,18 +123,20 @@ class UnrolledSearches:
         find = functools.partial(
             _find, pipeline, self._kinds, unrolled, signature, token_scores=self._token_scores
         )
-        function, source = _of_ids(pipeline, find), _source(signature)
+        function, words = _of_words(pipeline, find, signature, self._words)
+        source = _source(signature)
         encode, step = names_of(signature.name)
 
         def one_step(state, **inputs):
             return unrolled.step(function, state, **inputs)
 
-        begin = trace(within(functools.partial(unrolled.begin, function)), signature, source)
+        start = functools.partial(unrolled.begin, function)
+        begin = trace(within(start), signature, source, more=words)
         require_no_loops(begin, encode)
         given = begin.structured_outputs
         yield encode, begin
         state = [tf.TensorSpec(one.shape, one.dtype, name) for name, one in given.items()]
-        after = trace(within(_with_state(one_step)), signature, source, more=state)
+        after = trace(within(_with_state(one_step)), signature, source, more=[*words, *state])
         self._found[signature.name] = UnrolledSearch.of(
             signature.name, given, after.structured_outputs
         )
@@ -209,6 +207,18 @@ def _of_ids(pipeline, find):
     return with_integers(of_ids.lenient)
 
 
+def _of_words(pipeline, find, signature, words):
+    """Returns the function from token ids of a signature, and the specs of its words.
+
+    `find` is as in `_of_ids`, `words` as in `LoopSearches`.
+    """
+    if words is None:
+        return _of_ids(pipeline, find), ()
+    words = words[signature.beam_size is None]
+    function = words.taken_by(_of_ids(pipeline, functools.partial(find, words=words)))
+    return function, words.specs(signature.batch_size)
+
+
 def _source(signature):
     shape = signature.batch_size, signature.source_length
     return tf.TensorSpec(shape, tf.int32, name="source")
@@ -244,7 +254,12 @@ def _find(
         )
         return search(pipeline.searched, source, options)
 
-    found = find(pipeline.built_in) if words is None else words.searched(find, given)
+    if words is None:
+        found = find(pipeline.built_in)
+    elif isinstance(cache_stages, Unrolled):  # the state of its step always has that of the rules
+        found = find(words.constraints(given))
+    else:
+        found = words.searched(find, given)
     if signature.beam_size is None:  # squeezed here, so that the converter removes both operations
         found = found._make(None if field is None else tf.squeeze(field, 1) for field in found)
     return found

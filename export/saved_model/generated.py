@@ -14,6 +14,7 @@ from keras_transformer.export.saved_model.metadata import write_beam, write_task
 from keras_transformer.export.saved_model.signatures import make_endpoints
 from keras_transformer.export.saved_model.verify import verify
 from keras_transformer.export.saved_model.warmup import Request, make_requests
+from keras_transformer.export.saved_model.words import MOST
 from keras_transformer.export.searches import search_of, traced
 from keras_transformer.export.shapes import default_lengths
 from keras_transformer.export.shortlists import shortlist_metrics
@@ -21,6 +22,7 @@ from keras_transformer.export.worded import WORDS
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
 from keras_transformer.tasks.results import TOKEN_SCORES
 from keras_transformer.tasks.single_pass.text import LONGEST_TEXT
+from keras_transformer.tasks.wording import MAX_CHARACTERS
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
 BATCH_SIZES = (1, 4, 16)  # compiled by default
@@ -178,8 +180,13 @@ def _words(endpoints):
     """Returns the part of the page about words, empty if no endpoint takes any."""
     if WORDS not in endpoints:
         return ""
-    terms = templates.TERMS if endpoints[WORDS].search.search.takes_terms else ""
-    return templates.WORDS.substitute(terms=terms)
+    more = {"terms": "", "most": "", "unknown": ""}
+    if endpoints[WORDS].search.search.takes_terms:
+        more["terms"] = templates.TERMS
+        more["most"] = f", and at most {MOST[TERMS]} terms and spellings"
+        more["unknown"] = " or have terms with characters that the vocabulary lacks"
+    limits = {"phrases": MOST[BANNED], "characters": MAX_CHARACTERS}
+    return templates.WORDS.substitute(limits, **more)
 
 
 def _scores(endpoints):

@@ -173,11 +173,14 @@ WORDS = string.Template("""\
   the output does not contain, separated by newlines$terms.
   The empty string stands for none. Phrases are banned as they are written and with a capital
   first letter, as sequences of tokens, so that longer words that begin with them are also banned.
+  A sentence has at most $phrases banned phrases, each of at most $characters characters$most.
+  If its words do not fit, are not valid UTF-8$unknown,
+  its outputs are empty with a score of -1e9, and `error` says why in a line. Otherwise `error` is
+  empty.
 """)
 TERMS = """; and `terms`, terms that the output contains, also
   with a capital first letter, separated by newlines. Spellings of a term, of which one is enough,
-  are separated by tabs. A term with characters that the vocabulary lacks has empty outputs with a
-  score of -1e9"""
+  are separated by tabs"""
 
 # Parts of the page for an export with the signature `alignment`.
 ALIGNMENT = string.Template("""\

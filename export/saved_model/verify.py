@@ -211,7 +211,10 @@ def _rows(tokenizer, outputs):
     for number, (cut, *columns) in enumerate(
         zip(truncated.tolist(), texts, scores.tolist(), tokens, complete, strict=True)
     ):
-        others = {name: value[number] for name, value in outputs.items()}
+        others = {
+            name: value[number] if value.ndim > 1 else value[number : number + 1]
+            for name, value in outputs.items()
+        }
         rows.append(
             [
                 EndpointOutput(

@@ -1,12 +1,12 @@
 """Loaded SavedModels that take words as strings, by their signature `words`."""
 
+import reprlib
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from keras_transformer.decoding.hypotheses import NONE
-from keras_transformer.export.saved_model.words import LINES, SEPARATOR
+from keras_transformer.export.saved_model.words import ERROR, LINES, SEPARATOR
 from keras_transformer.export.worded import WORDS, OpenWords
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
 from keras_transformer.options import OptionError
@@ -70,22 +70,24 @@ class OpenWordStrings(OpenWords):
 
         def best(texts, numbers):
             outputs = other._generate(check_sentences(texts), numbers=numbers)
-            self._check_known(texts, numbers, outputs["score"])
+            self._check_words(texts, numbers, outputs[ERROR].numpy())
             return to_best(outputs, other.result, other._pairs)
 
         results = map_numbered(best, sentences, numbers, batch_size, progress)
         return results[0] if one else results
 
-    def _check_known(self, sentences, numbers, scores):
-        """Raises an `OptionError` for a sentence that has no outputs because of its terms."""
-        for text, number, score in zip(sentences, numbers, scores[:, 0], strict=True):
-            terms = self.wording.terms_of(text) if isinstance(text, str) else []
-            if terms and score == NONE:
-                raise OptionError(
-                    "glossary",
-                    "has a term with characters that the vocabulary lacks. "
-                    f"Received: {terms} for input number {number + 1}.",
-                )
+    def _check_words(self, sentences, numbers, errors):
+        """Raises an `OptionError` for the first sentence with an `error` in its words."""
+        for text, number, error in zip(sentences, numbers, errors, strict=True):
+            if not error:
+                continue
+            name, _, reason = error.decode().removeprefix("`").partition("` ")
+            given = self.wording.terms_of(text) if name == TERMS else getattr(self.wording, name)
+            raise OptionError(
+                "glossary" if name == TERMS else name,
+                f"{reason} Received: {len(given)}, {reprlib.repr(given)}, for input number "
+                f"{number + 1}.",
+            )
 
     def word_inputs(
         self, sentences: Sequence[str], numbers: Sequence[int] | None = None

@@ -12,7 +12,7 @@ from keras_transformer.export.words import BANNED, PREFIX, TERMS, WordInputs
 from keras_transformer.tasks.generator import SOURCE
 from keras_transformer.tasks.strings import is_utf8
 from keras_transformer.tasks.token_rows import assertions
-from keras_transformer.tasks.wording import Wording, WordingTokens
+from keras_transformer.tasks.wording import MAX_CHARACTERS, TOO_LONG, Wording, WordingTokens
 from keras_transformer.tensors import Tensor
 
 STRINGS = {
@@ -25,6 +25,15 @@ STRINGS = {
 LINES = "\n"  # between phrases or terms
 SEPARATOR = "\t"  # between the spellings of a term
 INVALID = b"\xff"  # a sentence that is not UTF-8, which has empty outputs
+ERROR = "error"  # output: why a sentence has none, a line that begins with the name of an input
+# Numbers of the words of a sentence. Each takes memory and time at each step of the search.
+MOST = {BANNED: 250, TERMS: 50}
+NOT_UTF8 = "is not valid UTF-8."
+UNKNOWN = "has a term with characters that the vocabulary lacks."
+TOO_MANY = {
+    BANNED: f"has more than {MOST[BANNED]} phrases for a sentence. Leave some out.",
+    TERMS: f"has more than {MOST[TERMS]} terms and spellings for a sentence. Leave some out.",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +71,10 @@ class SentencesAndWords(Sentences):
     - `prefix`, string `[B]`: the beginning of the output;
     - `banned`, string `[B]`: phrases that the output does not contain, separated by newlines.
 
-    The empty string stands for no words. A sentence with words that are not valid UTF-8 has empty
-    outputs with a score of -1e9 and does not affect the other sentences of its batch. The outputs
-    are those of `Sentences`. The tokens of the words are those of a `Wording` in a run.
+    The empty string stands for no words. The outputs are those of `Sentences` and `error`, string
+    `[B]`: `""`, or a line about words that are not valid UTF-8, too many or too long. Such a
+    sentence has empty outputs with a score of -1e9 and does not affect the others of its batch. The
+    tokens of the words are those of a `Wording` in a run.
     """
 
     inputs = (*Sentences.inputs, STRINGS[PREFIX], STRINGS[BANNED])
@@ -81,8 +91,9 @@ class SentencesAndWords(Sentences):
             for name, strings in words.items()
         }
         with tf.control_dependencies(assertions(checks)):
-            ids, valid = WordTokens(self.pipeline)(words)
-        return self._written(self._translate(tf.where(valid, sentences, INVALID), *ids))
+            ids, errors = WordTokens(self.pipeline)(words)
+        sentences = tf.where(tf.equal(errors, ""), sentences, INVALID)
+        return {**self._written(self._translate(sentences, *ids)), ERROR: errors}
 
     def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request in which every other sentence has a prefix."""
@@ -98,9 +109,8 @@ class SentencesAndTerms(SentencesAndWords):
     """Signature from strings to texts, with words and terms of the output of each sentence.
 
     It also has the input `terms`, string `[B]`: terms that the output contains, separated by
-    newlines. Several spellings of a term, of which one is enough, are separated by tabs. A sentence
-    with a term whose characters are not in the vocabulary is treated as one with words that are not
-    valid UTF-8. See `SentencesAndWords`.
+    newlines. Several spellings of a term, of which one is enough, are separated by tabs. A term
+    whose characters are not in the vocabulary is also an `error`. See `SentencesAndWords`.
     """
 
     inputs = (*SentencesAndWords.inputs, STRINGS[TERMS])
@@ -122,18 +132,18 @@ class WordTokens:
         self._tokenizer, self._begin = pipeline.target_tokenizer, begin
 
     def __call__(self, words: dict[str, Tensor]) -> tuple[list[Tensor], Tensor]:
-        """Returns the ids of `WordInputs`, and which sentences have valid words, boolean `[B]`.
+        """Returns the ids of `WordInputs`, and the `error` of each sentence, string `[B]`.
 
         Call arguments:
             words: Strings by the names of the inputs of the signature; see `SentencesAndWords`.
         """
         kinds = {PREFIX: self._prefix, BANNED: self._banned, TERMS: self._terms}
-        valid = tf.reduce_all([is_utf8(strings) for strings in words.values()], 0)  # [B]
-        words = {name: tf.where(valid, strings, "") for name, strings in words.items()}
+        errors = _errors(words)
+        words = {name: tf.where(tf.equal(errors, ""), texts, "") for name, texts in words.items()}
         results = [kinds[name](strings) for name, strings in words.items()]
         for _, known in results:
-            valid &= known
-        return [ids for ids, _ in results], valid
+            errors = _first(errors, known, f"`{TERMS}` {UNKNOWN}")
+        return [ids for ids, _ in results], errors
 
     def _prefix(self, texts):
         ids = self._padded(self._tokenizer.tokenize(texts))  # [B, P]
@@ -179,6 +189,34 @@ class WordTokens:
         missing = length - tf.shape(ids)[2]
         pads = [[0, 0], [0, 0], [0, missing]]
         return tf.pad(ids, pads, constant_values=self._tokenizer.pad_id)
+
+
+def _errors(words):
+    """Returns a line about the words of each sentence, string `[B]`; `""` if they are in order.
+
+    They are checked before the work that long or many words take.
+    """
+    errors = tf.zeros_like([*words.values()][0])
+    for name, strings in words.items():
+        valid = is_utf8(strings)  # [B]
+        errors = _first(errors, valid, f"`{name}` {NOT_UTF8}")
+        if name not in MOST:
+            continue
+        phrases = tf.strings.split(tf.where(valid, strings, ""), LINES)  # [B, (N)]
+        if name == BANNED:
+            lengths = phrases.with_values(tf.strings.length(phrases.values, unit="UTF8_CHAR"))
+            short = tf.reduce_all(lengths <= MAX_CHARACTERS, axis=1)
+            errors = _first(errors, short, f"`{name}` {TOO_LONG}")
+        else:
+            phrases = tf.strings.split(phrases, SEPARATOR).merge_dims(1, 2)
+        few = tf.cast(phrases.row_lengths(), tf.int32) <= MOST[name]
+        errors = _first(errors, few, f"`{name}` {TOO_MANY[name]}")
+    return errors
+
+
+def _first(errors, valid, error):
+    """Returns the errors, with another one where there is none and a sentence is not `valid`."""
+    return tf.where(tf.equal(errors, "") & tf.logical_not(valid), error, errors)
 
 
 def _spellings(terms):

@@ -74,7 +74,23 @@ def test_a_beam_has_the_words_of_the_call(name, tmp_path, request):
         require_refusals(loaded)
 
 
+@pytest.mark.parametrize("name", ["run", "onnx", slow("litert")])
+def test_a_term_that_the_vocabulary_lacks_is_refused_by_name(name, tmp_path, request):
+    """A SavedModel refuses it in the call: see `require_refusals`."""
+    loaded = translator() if name == "run" else None
+    if loaded is None:
+        file = name == "onnx"
+        loaded = request.getfixturevalue("beam_file") if file else written(tmp_path, name, BEAM)
+    with pytest.raises(ValueError, match="`glossary` has a term with characters .* lacks: '猫'"):
+        loaded.with_settings(glossary={"weeks": "猫"}).answer(SOURCES[:2], search=BEAM)
+    with pytest.raises(ValueError, match="`banned` has a phrase of more than 100 characters"):
+        loaded.with_settings(banned=["y" * 101])
+
+
 def require_refusals(loaded):
+    many = loaded.with_settings(banned=["y"] * 251)
+    with pytest.raises(OptionError, match=r"`banned` has more than 250 .* Received: 251, .* 1\.$"):
+        many.answer(SOURCES[:2])
     unknown = loaded.with_settings(glossary={"weeks": "猫"})
     with pytest.raises(OptionError, match=r"`glossary` has .* lacks. Received: .*猫.* number 2\."):
         unknown.answer(SOURCES[:2])
@@ -207,13 +223,17 @@ def test_an_export_has_its_own_words_or_takes_them():
 
 
 @pytest.mark.slow
-def test_a_search_without_loops_returns_scores_of_tokens_but_takes_no_words(tmp_path):
+@pytest.mark.parametrize("search", [Greedy(), BEAM], ids=str)
+def test_a_search_without_loops_takes_words_and_returns_scores_of_tokens(tmp_path, search):
     format, path = FORMATS["litert"], tmp_path / "model.tflite"
-    with pytest.raises(ExportError, match="`takes_words` has no effect with `unrolled`"):
-        format.export(translator(), path, SOURCES, format.options(unrolled=True, takes_words=True))
-    options = format.options(unrolled=True, token_scores=True, lengths=[9])
+    options = format.options(
+        unrolled=True, takes_words=True, token_scores=True, lengths=[9], search=search
+    )
     format.export(translator(), path, SOURCES, options)
-    require_same(keras_transformer.open(path), Greedy(), {})
+    loaded = keras_transformer.open(path).with_search(search)
+    words = WORDS if search == Greedy() else WITH_TERMS
+    outputs = [tuple(require_same(loaded, search, given)) for given in words]
+    assert len({*outputs}) == len(words)
 
 
 def test_words_that_a_graph_of_fixed_shape_cannot_hold_are_refused(beam_file):

@@ -118,6 +118,7 @@ def test_a_term_ends_where_a_word_ends(translator):
         ),
         ({"banned": "in"}, TypeError, "`banned` must be a list of strings"),
         ({"banned": [3]}, TypeError, "`banned` must consist of strings"),
+        ({"banned": ["x", "y" * 101]}, ValueError, "100 characters. Ban a .* Received: 101 char"),
         ({"spans": True}, ValueError, "`spans` has no effect on a model for translation"),
     ],
 )

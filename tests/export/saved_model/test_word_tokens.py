@@ -33,8 +33,8 @@ def of_run(**settings):
 
 
 def test_banned_phrases_have_all_their_ways(tokens):
-    (ids,), valid = tokens(banned=tf.constant(["\n".join(BANNED), "\n".join(BANNED[:2]) + "\n"]))
-    assert valid.numpy().all()
+    (ids,), errors = tokens(banned=tf.constant(["\n".join(BANNED), "\n".join(BANNED[:2]) + "\n"]))
+    assert not any(errors.numpy())
     for row, phrases in zip(ids, (BANNED, BANNED[:2]), strict=True):
         assert rows(row) == rows(tf.constant(of_run(banned=phrases).phrases))
     assert len(rows(ids[0])) > 10 > len(rows(ids[1])) > 3
@@ -83,8 +83,29 @@ def test_words_of_a_sentence_do_not_influence_others(signature):
     together = signature.function(*map(tf.constant, request.values()))
     assert together["score"].numpy()[2:].tolist() == [np.float32(-1e9)] * 4
     assert together["translation"].numpy()[2:].tolist() == [b""] * 4
+    assert [error.decode() for error in together["error"].numpy()] == [
+        *("", "", "`terms` has a term with characters that the vocabulary lacks."),
+        *(f"`{name}` is not valid UTF-8." for name in ("banned", "prefix", "terms")),
+    ]
     assert together["complete"].shape == together["truncated"].shape == [6]
     for number in range(2):
         alone = signature.function(*(tf.constant([row[number]]) for row in request.values()))
         assert alone["translation"][0] == together["translation"][number] != b""
         np.testing.assert_allclose(alone["score"][0], together["score"][number], atol=1e-4)
+
+
+def test_words_that_would_take_long_are_an_error_of_their_sentence(tokens):
+    """Segmentations of phrases of 100,000 characters would need terabytes."""
+    several = "\n".join(["in"] * 250)
+    banned = [several, f"{several}\ny", "3" * 100, "é" * 101, "y" * 100_000, "Tagen"]
+    terms = ["\n".join(["d\te"] * 25), "", "y" * 1000, "", "", "\n".join(["d"] * 49 + ["d\te"])]
+    ids, errors = tokens(banned=tf.constant(banned), terms=tf.constant(terms))
+    long = "`banned` has a phrase of more than 100 characters. Ban a shorter part of it, which also"
+    assert [error.decode() for error in errors.numpy()] == [
+        *("", "`banned` has more than 250 phrases for a sentence. Leave some out."),
+        *("", *[f"{long} bans the phrase."] * 2),
+        "`terms` has more than 50 terms and spellings for a sentence. Leave some out.",
+    ]
+    for row in (1, 3, 4, 5):
+        assert not any(values[row].numpy().any() for values in ids)
+    assert rows(ids[0][0]) and rows(ids[0][2])
