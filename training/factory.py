@@ -99,6 +99,7 @@ def make_learner(settings, training, make_model=None) -> Learner:
         distillation_weight=_distillation_weight(settings),
         ctc=make_ctc(options, training.config),
         rounding=None if options.quantize is None else RoundedWeights(model, options.quantize),
+        forward=None if make_model else training.forward(model),
     )
     schedule = make_schedule(settings.schedule, training.config.d_model, options.updates)
     learner.compile(

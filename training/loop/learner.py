@@ -45,6 +45,7 @@ class Learner(DistributedModel):
             and `predict` use them only within `rounded_weights`. `None`: weights are not rounded.
         dtype: Dtype policy; with `"mixed_float16"` `compile` scales the loss.
         unit: Unit of the labels in the logs: `"tokens"` or `"examples"`.
+        forward: See `Training.forward`; for losses of the model's predictions.
         name: Name of the learner.
 
     Call arguments:
@@ -66,6 +67,7 @@ class Learner(DistributedModel):
         distillation_weight=DISTILLATION_WEIGHT,
         ctc=None,
         rounding=None,
+        forward=None,
     ):
         super().__init__(dtype=dtype, name=name)
         self.model = model
@@ -76,6 +78,7 @@ class Learner(DistributedModel):
         self.distillation_weight = distillation_weight
         self.ctc = ctc
         self.rounding = rounding
+        self.forward = forward
         self.unit = unit
         # Labels seen since training began. A weight, so that it is part of every checkpoint.
         self.seen = self.add_weight(
@@ -142,7 +145,9 @@ class Learner(DistributedModel):
             )
         else:
             metrics = [keras.metrics.get(metric) for metric in metrics or ()]
-            objective = KerasObjective(self.model, loss, self.weigh, metrics, self.consistency)
+            objective = KerasObjective(
+                self.model, loss, self.weigh, metrics, self.consistency, self.forward
+            )
         super().compile(optimizer, loss, **options)
         if isinstance(loss, FollowingLoss):
             loss.follow(self.optimizer.iterations)

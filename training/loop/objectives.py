@@ -167,10 +167,12 @@ class KerasObjective:
         metrics: List of Keras metrics, which use these weights.
         consistency: A `Consistency` without token cutoff, for a loss of logits; see
             `projected_cross_entropy`.
+        forward: See `Training.forward`.
     """
 
-    def __init__(self, model, loss, weigh, metrics=(), consistency=None):
+    def __init__(self, model, loss, weigh, metrics=(), consistency=None, forward=None):
         self.model, self.weigh, self.metrics = model, weigh, list(metrics)
+        self.forward = forward
         self.consistency = consistency
         self._losses = loss.call if isinstance(loss, keras.losses.Loss) else loss
         self._name = getattr(loss, "name", None) or getattr(loss, "__name__", str(loss))
@@ -182,7 +184,8 @@ class KerasObjective:
                 "predictions of a teacher need the `LabelSmoothedCrossEntropy` of a model with "
                 f"`hidden_states`, without other metrics. Received: the loss {self._name}."
             )
-        predictions = self.model(inputs, training=True)
+        fused = self.forward is not None and not static
+        predictions = self.forward(inputs) if fused else self.model(inputs, training=True)
         losses, weights = self._weighted(inputs, labels, predictions)
         if self.consistency is not None:
             log_p = tf.nn.log_softmax(tf.cast(predictions, tf.float32))  # [2 * B, C]

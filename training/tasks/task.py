@@ -186,6 +186,18 @@ class Training(abc.ABC):
             settings: The `[training]` section.
         """
 
+    def forward(self, model: Any) -> Callable[[Any], Tensor] | None:
+        """Returns a function that computes `model(inputs, training=True)` in another way.
+
+        Args:
+            model: The model.
+
+        Returns:
+            A function of `inputs` that needs less time or memory than the model and has the same
+            gradients; `None` if there is none. It is not used where XLA needs static shapes.
+        """
+        return None
+
     def metrics(self) -> list[keras.Metric] | None:
         """Returns a list of the Keras metrics of a validation. `None`: perplexity and accuracy."""
         return None

@@ -1,13 +1,9 @@
 """Masked language model: an encoder that predicts tokens hidden by masks."""
 
-from collections.abc import Callable
-
 import keras
 
-from keras_transformer.layers.masks import fitting_masks
 from keras_transformer.models.vocabulary_encoder import VocabularyEncoder
 from keras_transformer.tasks.masked_language_modelling.config import MaskedLanguageModelConfig
-from keras_transformer.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_transformer")
@@ -42,22 +38,3 @@ class MaskedLanguageModel(VocabularyEncoder):
 
     config_class = MaskedLanguageModelConfig
     default_name = "masked_language_model"
-
-    @fitting_masks()
-    def hidden_states(
-        self,
-        inputs: Tensor,
-        training: bool | None = None,
-        cutoff: Callable[[Tensor], Tensor] | None = None,
-    ) -> Tensor:
-        """Returns the input of the output weights, `[B, S, E]`.
-
-        Args:
-            inputs: The inputs of the model.
-            training: Whether dropout is active.
-            cutoff: Function from token ids, as they are embedded, to a boolean tensor of their
-                shape: which embeddings are kept, as in `PositionalEmbedding`. `None`: all.
-        """
-        x = self.parts.input(inputs, training=training, cutoff=cutoff)  # [B, S, D]
-        x = self.encoder(x, self.parts.input.padding_mask(inputs), training=training)
-        return self.parts.head.before_weights(x)  # [B, S, E]

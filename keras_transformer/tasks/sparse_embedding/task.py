@@ -16,7 +16,7 @@ class SparseEmbeddingTask(TextPairsTask):
     """Sparse vectors of texts by a `SparseTextEmbedder`, trained on pairs that belong together."""
 
     name = "sparse_embedding"
-    training = "keras_transformer.training.tasks.sparse_embedding:SparseEmbeddingTraining"
+    training = "keras_transformer.training.tasks.sparse_embedding.training:SparseEmbeddingTraining"
     config_class = SparseEmbedderConfig
     metrics = {
         "loss": LOSS,

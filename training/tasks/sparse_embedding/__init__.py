@@ -1,0 +1,1 @@
+"""Training of sparse vectors of texts."""
