@@ -46,7 +46,10 @@ class AnyLength:
         if self.windows in (None, OVERLAP):
             return
         if codec.beginnings is None:
-            self._refuse(f"must be {OVERLAP!r} for an export that reads no frames")
+            self._refuse(
+                f"must be {OVERLAP!r} for an export that reads no frames; those of Whisper do, if "
+                "the run is exported again"
+            )
         if self.windows == CONTEXT and codec.beginnings.previous is None:
             self._refuse(f"must not be {CONTEXT!r} for a model without `previous_id`")
 
