@@ -258,7 +258,7 @@ def test_an_export_reads_recordings_of_any_length():
     assert both.codec.reading.windows == "overlap" and export.codec.reading.windows is None
     assert export.answer_batch(recordings) == run.transcribe(recordings)
     for windows, reason in (
-        ("timestamps", "`windows` must be 'overlap' for an export that reads no frames; those of Whis"),
+        ("timestamps", "`windows` must be 'overlap' for an export that reads no frames; those"),
         ("all", "`windows` must be one of 'overlap', 'timestamps', 'context'. Received"),
     ):
         with pytest.raises(ValueError, match=reason):
