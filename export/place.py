@@ -112,7 +112,7 @@ def save(module, folder, signatures) -> None:
     try:
         tf.saved_model.save(module, str(folder), signatures=signatures)
     except tf.errors.OpError as error:
-        reason = error.message.partition("\n")[0].rpartition("; ")[2]
+        reason = error.message.partition("\n")[0].rpartition("; ")[2].partition(" [Op:")[0]
         raise OSError(f"{folder.parent} cannot be written to: {reason}") from error
 
 

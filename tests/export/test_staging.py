@@ -10,6 +10,7 @@ import signal
 import types
 
 import pytest
+import tensorflow as tf
 from support import listing
 from threads import in_threads
 
@@ -254,3 +255,16 @@ def test_a_folder_with_other_files_is_still_refused(tmp_path):
     for kind in ("versions", "folder"):
         with pytest.raises(ExportError, match="contains something other"):
             CHECKS[kind](tmp_path)
+
+
+def test_the_error_of_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    """Of the folder in which the converter's SavedModel is written; TensorFlow's has three."""
+
+    def full(*args, **kwargs):
+        message = "{{function}} x/part-0; No space left on device [Op:SaveV2]\nmore"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    with pytest.raises(OSError) as caught:
+        staging.save(None, tmp_path / "model", {})
+    assert str(caught.value) == f"{tmp_path} cannot be written to: No space left on device"

@@ -13,6 +13,7 @@ import keras_transformer
 from keras_transformer.cli.main import cli
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.export import ExportError, LiteRTOptions, OnnxOptions
+from keras_transformer.export.litert import serialization
 from keras_transformer.export.litert.export import export_litert
 from keras_transformer.export.litert.packed import pack, read_model
 from keras_transformer.export.onnx.export import export_onnx
@@ -20,7 +21,8 @@ from keras_transformer.export.onnx.form import OnnxForm
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.runtime import OnnxTranslator
 from keras_transformer.export.runtime import changed
-from keras_transformer.pipelines import Chat
+from keras_transformer.models import LanguageModel, LanguageModelConfig
+from keras_transformer.pipelines import Chat, TextGenerator
 from keras_transformer.text.chat_template import ChatTemplate
 
 TEMPLATE = ChatTemplate(
@@ -123,6 +125,27 @@ def test_a_smaller_file_keeps_its_limits(generator, tmp_path, quantize, loss):
     stored = [weight.name for weight in onnx.load(path).graph.initializer]
     assert any(name.endswith("_codes") for name in stored)
     assert Chat(opened).send("a cat")
+
+
+@pytest.mark.slow
+def test_a_tflite_file_in_int4_has_blocks_of_weights(generator, tmp_path):
+    """Its table is in int8. Every matrix has a multiple of 32 inputs."""
+    sizes = {"num_layers": 2, "d_model": 32, "d_ff": 64, "num_heads": 2}
+    config = LanguageModelConfig.preset("tiny", vocab_size=30, max_length=11, **sizes)
+    model = pipelines.with_larger_weights(LanguageModel(config))
+    generator = TextGenerator(model, generator.target_tokenizer)
+    path, options = tmp_path / "lm.tflite", {"search": Greedy(6), "lengths": LENGTHS}
+    report = export_litert(
+        generator, path, PROMPTS, LiteRTOptions("int4", streaming=True, **options)
+    )
+    assert abs(report["score_loss"]) < 0.1 and 0 < report["score_error"] < 0.1
+    stored = serialization.read_model(read_model(path))
+    int4 = serialization.schema.TensorType.INT4
+    weights = [[t for t in graph.tensors if t.type == int4] for graph in stored.subgraphs]
+    assert [len(of_graph) for of_graph in weights if of_graph] == 4 * [2 * (4 + 2)]
+    assert {t.quantization.details.blockSize for tensors in weights for t in tensors} == {32}
+    answers = keras_transformer.open(path).n_best(PROMPTS, 1)
+    assert all(one.text for (one,) in answers)
 
 
 @pytest.mark.slow

@@ -204,3 +204,17 @@ def test_the_page_recommends_another_form_of_a_slow_file(browser, site, generato
     hidden, text = browser.evaluate(advice)
     assert not hidden
     assert text.startswith("An .onnx file in int4 is slow in browsers. Export a .tflite file")
+
+
+def test_a_tflite_file_in_int4_answers_in_the_browser(browser, site, generator):
+    options = LiteRTOptions("int4", streaming=True, search=Greedy(5), max_score_loss=5.0)
+    export_litert(generator, site / "int4.tflite", ["the cat"], options)
+    open_blank(browser, site)
+    shown = browser.evaluate("""import("./chat.js").then(async ({ Chat }) => {
+        const chat = await Chat.load("int4.tflite");
+        for await (const part of chat.stream("the cat")) {}
+        return [chat.metadata.quantize, chat.metadata.advice, chat.text.ids.length];
+    })""")
+    ours = Chat(keras_transformer.open(site / "int4.tflite"))
+    ours.send("the cat")
+    assert shown == ["int4", None, ours._text.kept]
