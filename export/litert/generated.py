@@ -156,7 +156,7 @@ class LiteRTGeneration(FixedContents):
         self._searches: Any = UnrolledSearches(beam, greedy, **how)
         if not options.unrolled:
             grows = self.quantize != "int8_static"
-            self._searches = LoopSearches(beam, greedy, grows, **how)
+            self._searches = LoopSearches(beam, greedy=greedy, grows=grows, **how)
         self._agreement = Agreement(pipeline, samples, self.limits, self.progress, left_out)
         lengths, longest = self.lengths, pipeline.max_length
         config = pipeline.model.config
