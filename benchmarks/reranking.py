@@ -57,14 +57,14 @@ batch_tokens = 4096
 
 [schedule]
 kind = "linear"
-warmup_steps = 15
+warmup_steps = 45
 peak = 0.0001
 
 [training]
-updates = 110
+updates = 450
 precision = "auto"
-validate_every = 110
-checkpoint_every = 110
+validate_every = 150
+checkpoint_every = 150
 best_by = "loss"
 final_model = "best"
 """
@@ -218,8 +218,8 @@ def main() -> None:
     preparing.set_defaults(function=prepare)
     for name in ("packages", "translation", "encoder", "folder"):
         preparing.add_argument(name, type=str if name == "encoder" else pathlib.Path)
-    preparing.add_argument("--train", type=int, default=4000, help="queries for training")
-    preparing.add_argument("--queries", type=int, default=100, help="queries of the test")
+    preparing.add_argument("--train", type=int, default=6000, help="queries for training")
+    preparing.add_argument("--queries", type=int, default=400, help="queries of the test")
     preparing.add_argument("--negatives", type=int, default=3, help="other passages of a query")
     preparing.add_argument("--depth", type=int, default=20, help="passages that a search returns")
     measuring = commands.add_parser("measure")
