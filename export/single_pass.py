@@ -9,8 +9,9 @@ from keras_transformer.export.metadata import METADATA, reading
 from keras_transformer.export.runtime import changed, refusals
 from keras_transformer.tasks.answering import PassAnswering
 from keras_transformer.tasks.single_pass.text import TextCodec
-from keras_transformer.tasks.strings import traced_once
+from keras_transformer.tasks.strings import map_sorted, traced_once
 
+BATCH_SIZE = 64  # of a codec without a limit of its own
 Kind = TypeVar("Kind", bound="OpenPass")
 
 
@@ -83,10 +84,19 @@ class OpenPass(PassAnswering):
         raise NotImplementedError
 
     def answer_by(self, signature: str, examples: list) -> list:
-        """Returns a `Result` for each example by a signature of `Codec.further_signatures`."""
-        inputs, rest = self.codec.encoded(signature, examples)
-        answers = self.codec.answers(self.run_further(signature, **inputs), rest)
-        return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+        """Returns a `Result` for each example by a signature of `Codec.further_signatures`.
+
+        Args:
+            signature: Name of the signature.
+            examples: List of inputs of the task, computed in batches of similar size.
+        """
+
+        def answer(batch):
+            inputs, rest = self.codec.encoded(signature, batch)
+            answers = self.codec.answers(self.run_further(signature, **inputs), rest)
+            return self.codec.results({name: np.asarray(value) for name, value in answers.items()})
+
+        return map_sorted(answer, examples, self.codec.most or BATCH_SIZE, self.codec.size)
 
     def answer_part(self, part, texts) -> dict[str, np.ndarray]:  # noqa: D102
         with refusals(self.path):

@@ -137,6 +137,22 @@ def test_what_an_export_lacks_is_refused_by_name(export):
         export.with_settings(windows="all")
 
 
+def test_a_check_of_frames_computes_a_few_windows_at_a_time(recognizer):
+    sizes = []
+
+    class Counted(InMemory):
+        def run_further(self, signature, /, **inputs):
+            sizes.append(len(inputs["frames"]))
+            return super().run_further(signature, **inputs)
+
+    parts = [sound[begin : begin + 1900] for sound in SOUNDS for begin in (0, 40, 90)]
+    found = Counted(recognizer).answer_by("frames", [encode_wav(part, RATE) for part in parts])
+    expected = recognizer.transcribe(parts)
+    assert len({result.text for result in expected}) > 1
+    assert [result.text for result in found] == [result.text for result in expected]
+    assert sizes == [4, 4, 1]
+
+
 def test_an_invalid_window_gets_nothing(recognizer):
     """Its row does not affect others, and a strict signature refuses it."""
     codec = recognizer.codec
