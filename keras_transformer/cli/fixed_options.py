@@ -27,7 +27,7 @@ TIMES = ("timestamps", "subtitles")  # options that need timestamps
 # What an export of a recognizer lacks for an option.
 LACKING = {
     "temperatures": "it holds one search, and has one attempt",
-    "words": "it returns no attention",
+    "words": "times of words need the attention weights, which it does not return",
 }
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}

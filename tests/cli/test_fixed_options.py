@@ -72,7 +72,8 @@ def refusal(*words, **of_export):
         ),
         (
             ("--words",), SpeechRecognizer, None,
-            "--words has no effect on x: it returns no attention. Open the run.",
+            "--words has no effect on x: times of words need the attention weights, which it does "
+            "not return. Open the run.",
         ),
         *(
             (
