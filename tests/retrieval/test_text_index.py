@@ -192,7 +192,8 @@ def test_a_graph_has_exact_scores_and_grows(tmp_path):
         known = {hit.line: hit.score for hit in exact}
         for hit in found:
             assert hit.score == pytest.approx(known.get(hit.line, hit.score), abs=1e-6)
-    both = [len({*found} & {*exact}) / 5 for found, exact in pairs]
+    lines = [[{hit.line for hit in hits} for hits in pair] for pair in pairs]  # sums differ by CPU
+    both = [len(found & exact) / 5 for found, exact in lines]
     assert np.mean(both) > 0.9
     (tmp_path / "graph.usearch").unlink()
     index = TextIndex(tmp_path, Hashes())
