@@ -30,9 +30,16 @@ def test_some_labels_with_several_images_if_there_are_too_many():
 
 
 def test_rare_labels_leave_their_share_to_the_others():
-    labels = in_folders({"ape": 1, "bee": 50})
+    labels = in_folders({"ape": 1, "bee": 50, "cat": 3})
     chosen = collections.Counter(labels[n] for n in mixed(labels, 20))
-    assert chosen == {"ape": 1, "bee": 19}
+    assert chosen == {"bee": 17, "cat": 3}
+
+
+@pytest.mark.parametrize("limit", [4, 5, 9])
+def test_a_low_limit_leaves_two_labels(limit):
+    labels = in_folders({f"{number:03}": 9 for number in range(100)})
+    chosen = collections.Counter(labels[n] for n in mixed(labels, limit))
+    assert len(chosen) == 2 and sum(chosen.values()) == limit and min(chosen.values()) >= 2
 
 
 @pytest.mark.parametrize("limit", [51, 1000])
@@ -52,8 +59,12 @@ def test_rows_keep_image_and_label_together():
     assert all(labels[number] == label for number, label in chosen)
 
 
-@pytest.mark.parametrize(("count", "limit"), [(30, 1), (1, 200)])
-def test_one_image_is_refused_before_training(count, limit):
-    rows = tf.data.Dataset.from_tensor_slices((np.zeros((count, 1)), count * ["ape"]))
-    with pytest.raises(ValueError, match="a validation needs at least two: .* above 1"):
+@pytest.mark.parametrize(
+    ("counts", "limit"), [({"ape": 30, "bee": 30}, 3), ({"ape": 30}, 200), ({"ape": 1}, 200)]
+)
+def test_a_validation_that_shows_nothing_is_refused_before_training(counts, limit):
+    labels = in_folders(counts)
+    rows = tf.data.Dataset.from_tensor_slices((np.zeros((len(labels), 1)), labels))
+    message = f"at least two labels with two images each: .* at least 4.*{len(labels)} validation"
+    with pytest.raises(ValueError, match=message):
         TASK.validation_rows(rows, limit)

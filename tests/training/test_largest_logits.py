@@ -10,6 +10,7 @@ from keras_transformer.models import SparseEmbedderConfig, SparseTextEmbedder
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.loop.learner import Learner
 from keras_transformer.training.tasks import training_class
+from keras_transformer.training.tasks.sparse_embedding import largest_logits as module
 from keras_transformer.training.tasks.sparse_embedding.largest_logits import largest_logits
 
 B, S, E, V = 11, 5, 3, 17
@@ -36,8 +37,10 @@ def in_loops(hidden, table, bias, lengths, slopes):
 
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("masked", [True, False])
-@pytest.mark.parametrize("compiled", [True, False])
-def test_results_and_gradients(has_bias, masked, compiled):
+@pytest.mark.parametrize(("compiled", "dense"), [(True, 50), (True, 0), (False, 10**6)])
+def test_results_and_gradients(has_bias, masked, compiled, dense, monkeypatch):
+    monkeypatch.setattr(module, "DENSE", dense)
+    monkeypatch.setattr(module, "CHUNK_BYTES", 4 * 3 * S * V)  # three texts at a time
     lengths = LENGTHS if masked else B * [S]
     given = [tf.Variable(x, dtype="float32") for x in (HIDDEN, TABLE, BIAS)]
     mask = tf.sequence_mask(lengths, S)[:, None] if masked else None

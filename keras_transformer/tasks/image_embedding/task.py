@@ -1,5 +1,6 @@
 """The task of vectors of images."""
 
+import collections
 import time
 from typing import Any
 
@@ -67,12 +68,13 @@ class ImageEmbeddingTask(Task):
 
         labels = [label.decode() for label in rows.map(lambda _, label: label).as_numpy_iterator()]
         numbers = mixed(labels, limit)
-        if len(numbers) < 2:
+        if len({labels[number] for number in numbers}) < 2:
             raise ValueError(
-                "Images are classified by each other, so that a validation needs at least two: "
-                "`training.validate_sentences` must be 0 or above 1, and the validation split must "
-                f"have two images. Received: training.validate_sentences={limit}, {len(labels)} "
-                "validation images."
+                "A validation classifies images by each other, which takes at least two labels "
+                "with two images each: `training.validate_sentences` must be 0 or at least 4, and "
+                "the validation split must have such labels. Received: "
+                f"training.validate_sentences={limit}, {len(labels)} validation images of "
+                f"{len({*labels})} labels."
             )
         chosen = np.isin(np.arange(len(labels)), numbers)
         rows = rows.enumerate().filter(lambda number, _: tf.gather(chosen, number))
@@ -123,7 +125,8 @@ def mixed(labels, limit) -> list[int]:
 
     Folders of images are read label after label, so that the first images would all have the same
     label. If the limit allows fewer than `PER_LABEL` images of each label, some labels at equal
-    distances in alphabetical order are chosen.
+    distances in alphabetical order are chosen, at least two. Labels with one image, which no other
+    image can name, are left out unless the limit allows all images.
 
     Args:
         labels: List of the label of each image.
@@ -132,8 +135,13 @@ def mixed(labels, limit) -> list[int]:
     Returns:
         Numbers in ascending order, counted from 0.
     """
-    names = sorted({*labels})
-    count = max(1, min(len(names), limit // PER_LABEL))
+    if len(labels) <= limit:
+        return [*range(len(labels))]
+    if limit < 4:  # two labels with two images each
+        return []
+    counts = collections.Counter(labels)
+    names = sorted(name for name, count in counts.items() if count > 1)
+    count = min(len(names), max(2, limit // PER_LABEL))
     chosen = {names[number * len(names) // count] for number in range(count)}
     ranks, images = dict.fromkeys(chosen, 0), []
     for number, label in enumerate(labels):
