@@ -14,6 +14,7 @@ from keras_transformer.text.tokenizers import Tokenizers
 METADATA = "metadata.json"
 VOCABULARY = "vocabulary"  # key of the metadata, false if the model does not process text
 SEARCH = "search"  # key of the metadata, of one search
+STREAMING = "streaming"  # key of the metadata of a file that generates token by token
 # Errors that `zipfile`, `json` and constructors raise for damaged files.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.generator import Generator
+from keras_transformer.tasks.answering import TextAnswering
 
 
 class OpenFile:
@@ -15,14 +15,18 @@ class OpenFile:
         path: The file.
         metadata: Its metadata, a dictionary.
         tokenizers: The `Tokenizers`; `None` if the model does not process text.
-        pipeline: Class of the exported pipeline.
-        answers: Base class of the pipelines whose exports can be loaded.
+        answers: Base class of what answers like the exports that can be loaded.
     """
 
-    answers: Any = Generator
+    answers: Any = TextAnswering
     path: Any
     metadata: dict[str, Any]
     tokenizers: Any
+
+    @property
+    def pipeline(self) -> Any:
+        """Class of the exported pipeline."""
+        return TASKS[self.metadata["task"]].pipeline_class()
 
     def take_task(self) -> None:
         """Sets the attributes of an `Answering` that the task determines.
@@ -32,12 +36,13 @@ class OpenFile:
         """
         self.max_length: Any = self.metadata.get("max_length")
         self.task = self.metadata["task"]
-        self.pipeline = TASKS[self.task].pipeline_class()
-        if not issubclass(self.pipeline, self.answers):
+        described = TASKS[self.task].answering_class()
+        if not issubclass(described, self.answers):
             raise ValueError(f"{self.path} holds a model for {self.task}.")
-        self.result: Any = getattr(self.pipeline, "result", None)
-        self.blank = getattr(self.pipeline, "blank", True)
-        self.has_source, self.output = self.pipeline.has_source, self.pipeline.output
+        self.codec_class: Any = getattr(described, "codec_class", None)
+        self.result: Any = getattr(described, "result", None)
+        self.blank = getattr(described, "blank", True)
+        self.has_source, self.output = described.has_source, described.output
 
 
 def beam_inputs(beam, sources, has_source, longest) -> dict[str, np.ndarray]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.checks import is_integer
+from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import TextAnswering
 from keras_transformer.tasks.results import (
@@ -24,8 +25,8 @@ from keras_transformer.tasks.results import (
     to_n_best,
 )
 from keras_transformer.tasks.strings import (
-    STRINGS,
     check_sentences,
+    encode_plain,
     map_sorted,
     read_strings,
     traced_once,
@@ -37,13 +38,8 @@ Kind = TypeVar("Kind", bound="OpenGenerator")
 # Beginnings of lines that TensorFlow writes before the message of an error in a graph.
 PLACES = ("Graph execution error:", "Detected at node", "<stack traces unavailable>", "  File ")
 
-# Inputs of `write_strings` after the tokenizer.
-OUTPUTS = (
-    tf.TensorSpec([None, None, None], tf.int32),
-    tf.TensorSpec([None, None], tf.float32),
-    tf.TensorSpec([None], tf.bool),
-    tf.TensorSpec([None], tf.bool),
-)
+# Shapes and dtypes of the inputs of `write_strings` after the tokenizer.
+OUTPUTS = (([None, None, None], "int32"), ([None, None], "float32"), *(([None], "bool"),) * 2)
 
 
 class Decoded(typing.NamedTuple):
@@ -118,19 +114,20 @@ class OpenGenerator(TextAnswering):
         sentences = check_sentences(sentences)
         graphs = self._graphs
         if graphs is None or graphs.tokenizers is not self.tokenizers:
-            self._graphs = graphs = StringGraphs(self.tokenizers, self.max_length, self.blank)
+            plain = None not in {side.plain for side in self.tokenizers}
+            kind = PlainStrings if plain else StringGraphs
+            self._graphs = graphs = kind(self.tokenizers, self.max_length, self.blank)
         if self.has_languages:
             self.tokenizers.languages.fronts(sentences)  # refuses unknown codes in texts
-        read = graphs.read(tf.constant(sentences, tf.string, [len(sentences)]))
-        found = self.find(read["source"].to_list(), n=n, **options)
+        read = graphs.read(sentences)
+        found = self.find(read["source"], n=n, **options)
         empty = read["empty"]
         written = graphs.write(found.tokens, found.scores, empty, read.pop("valid"))
-        complete = tf.expand_dims(empty, 1) | found.complete
+        complete = np.expand_dims(empty, 1) | found.complete
         outputs = {**written, **read, COMPLETE: complete, "found": found}
         if found.token_scores is None:
             return outputs
-        scores = tf.constant(found.token_scores)
-        return {**outputs, TOKENS: tf.constant(found.tokens), TOKEN_SCORES: scores}
+        return {**outputs, TOKENS: found.tokens, TOKEN_SCORES: found.token_scores}
 
     def align(
         self,
@@ -161,7 +158,7 @@ class OpenGenerator(TextAnswering):
         """Returns the `Alignment`s of a batch."""
         read = self._generate(sentences)
         found, results = read["found"], to_best(read, self.result)
-        columns = read["source"].to_list(), found.tokens[:, 0], found.alignment, results
+        columns = read["source"], found.tokens[:, 0], found.alignment, results
         rows = zip(*columns, strict=True)
         return [self._alignment(*row) for row in rows]
 
@@ -210,24 +207,68 @@ class StringGraphs:
         self._reader, self._writer = map(traced_once, (self._trace_reader, self._trace_writer))
 
     def read(self, sentences) -> dict[str, Any]:
-        """Returns the result of `read_strings` for strings `[B]`."""
-        return self._reader()(sentences)
+        """Returns the result of `read_strings` for a list of strings: `source` as lists."""
+        read = self._reader()(tf.constant(sentences, tf.string, [len(sentences)]))
+        source = read.pop("source").to_list()
+        return {"source": source, **{name: value.numpy() for name, value in read.items()}}
 
-    def write(self, tokens, scores, empty, valid) -> dict[str, tf.Tensor]:
-        """Returns the result of `write_strings`."""
-        return self._writer()(tf.constant(tokens), tf.constant(scores), empty, valid)
+    def write(self, tokens, scores, empty, valid) -> dict[str, np.ndarray]:
+        """Returns the result of `write_strings` as arrays."""
+        written = self._writer()(tf.constant(tokens), tf.constant(scores), empty, valid)
+        return {name: value.numpy() for name, value in written.items()}
 
     def _trace_reader(self):
         def read(sentences):
             return read_strings(self.tokenizers.source, self._max_length, sentences, self._blank)
 
-        return tf.function(read, input_signature=[STRINGS], autograph=False)
+        return tf.function(
+            read, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+        )
 
     def _trace_writer(self):
         def write(*outputs):
             return write_strings(self.tokenizers.target, *outputs)
 
-        return tf.function(write, input_signature=OUTPUTS, autograph=False)
+        return tf.function(
+            write, input_signature=[tf.TensorSpec(*spec) for spec in OUTPUTS], autograph=False
+        )
+
+
+class PlainStrings:
+    """`StringGraphs` without TensorFlow, for tokenizers that have a plain form.
+
+    Args:
+        tokenizers, max_length, blank: See `StringGraphs`.
+    """
+
+    def __init__(self, tokenizers, max_length, blank):
+        self.tokenizers, self._max_length, self._blank = tokenizers, max_length, blank
+
+    def read(self, sentences) -> dict[str, Any]:
+        """Returns the result of `read_strings`: see `StringGraphs.read`."""
+        valid = np.array([_is_utf8(sentence) for sentence in sentences], bool)
+        texts = [text if good else "" for text, good in zip(sentences, valid, strict=True)]
+        source, truncated, empty = encode_plain(self.tokenizers.source, texts, self._max_length)
+        empty = empty & self._blank | ~valid
+        return {"source": source, "truncated": truncated, "empty": empty, "valid": valid}
+
+    def write(self, tokens, scores, empty, valid) -> dict[str, np.ndarray]:
+        """Returns the result of `write_strings` as arrays."""
+        texts = np.full(scores.shape, b"", object)
+        for place in np.ndindex(*scores.shape):
+            if not empty[place[0]]:
+                texts[place] = self.tokenizers.target.plain.decode(tokens[place]).encode()
+        nothing = np.expand_dims(np.where(valid, 0, NONE), 1)
+        return {"text": texts, "score": np.where(np.expand_dims(empty, 1), nothing, scores)}
+
+
+def _is_utf8(text):
+    """Returns whether a string, or bytes, is valid UTF-8."""
+    try:
+        text.decode() if isinstance(text, bytes) else text.encode()
+    except UnicodeError:
+        return False
+    return True
 
 
 class Pool:

@@ -7,18 +7,16 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.decoding import Greedy, Sample
-from keras_transformer.decoding.next_token import CONTROLS, GREEDY
+from keras_transformer.decoding.next_token import GREEDY, control_specs
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, as_dict, from_dict
-from keras_transformer.export.metadata import METADATA, SEARCH, reading
+from keras_transformer.export.metadata import METADATA, SEARCH, STREAMING, reading
 from keras_transformer.export.numbered import NumberedGenerator
 from keras_transformer.export.open_file import OpenFile
 from keras_transformer.export.runtime import Decoded, changed
 from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.tasks.streams.kept_text import KeptText
 from keras_transformer.text.chat_template import ChatTemplate
-
-STREAMING = "streaming"  # key of the metadata
 
 
 def past_name(number: int) -> str:
@@ -202,7 +200,7 @@ def controls_of(search: Any, number: int) -> dict[str, np.ndarray]:
     sample = search
     if isinstance(search, Greedy):
         sample = Sample(repetition_penalty=search.repetition_penalty)
-    values = {spec.name: getattr(sample, spec.name) for spec in CONTROLS}
+    values = {spec.name: getattr(sample, spec.name) for spec in control_specs()}
     values["seed"] = [sample.seed, number]
     if isinstance(search, Greedy):
         values["temperature"] = GREEDY
@@ -210,5 +208,5 @@ def controls_of(search: Any, number: int) -> dict[str, np.ndarray]:
         spec.name: np.array(
             np.broadcast_to(values[spec.name], spec.shape), spec.dtype.as_numpy_dtype
         )
-        for spec in CONTROLS
+        for spec in control_specs()
     }

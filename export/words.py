@@ -5,10 +5,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding import Constraints, Found
 from keras_transformer.export.errors import ExportError
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.wording import Wording, WordingTokens
 from keras_transformer.tensors import Tensor
 
@@ -57,7 +56,7 @@ class WordInputs:
         """Names of the inputs."""
         return (PREFIX, BANNED, TERMS) if self.takes_terms else (PREFIX, BANNED)
 
-    def specs(self, batch: int | None = None) -> list[tf.TensorSpec]:
+    def specs(self, batch: int | None = None) -> "list[tf.TensorSpec]":
         """Returns the `tf.TensorSpec`s of the inputs for a batch of B rows; `None`: any number."""
         sizes = self.sizes or {name: (None,) * count for name, count in AXES.items()}
         return [tf.TensorSpec([batch, *sizes[name]], tf.int32, name) for name in self.names]

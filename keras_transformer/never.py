@@ -1,11 +1,10 @@
 """Zero that is computed when a graph runs: a converter does not store what follows from it."""
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
-def never(values: Tensor) -> tf.Tensor:
+def never(values: Tensor) -> "tf.Tensor":
     """Returns 0, a scalar int32 of which no converter knows that it is constant.
 
     A converter computes everything that depends on constants alone, such as a table of the

@@ -4,7 +4,6 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.export.ctranslate2.engine import load_ctranslate2, open_engine
 from keras_transformer.export.ctranslate2.folder import CONFIG, read_folder
@@ -13,6 +12,7 @@ from keras_transformer.export.ctranslate2.metadata import MAX_LENGTH, MODEL_CONF
 from keras_transformer.export.runtime import check_threads
 from keras_transformer.layers.inputs.segments import second_text, separator_of
 from keras_transformer.layers.masks import padding_mask
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks import TASKS
 from keras_transformer.text.prompts import TextPrompts
 

@@ -10,10 +10,10 @@ import zipfile
 import zlib
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_transformer.layers.kernels import DEFAULT
+from keras_transformer.lazy_keras import keras
 from keras_transformer.models.parts import Parts
 
 HEAD = "head.npz"

@@ -5,7 +5,6 @@ import pathlib
 from typing import Any
 
 from keras_transformer.decoding import Beam, Greedy
-from keras_transformer.export.ctranslate2.encoder import open_encoder
 from keras_transformer.export.ctranslate2.folder import CONFIG, VOCABULARY
 from keras_transformer.export.ctranslate2.metadata import task_of
 from keras_transformer.export.ctranslate2.translator import (
@@ -50,4 +49,6 @@ def open_ctranslate2(
         raise ValueError(
             f"`search` has no effect on {path}, a model for {task}. Received: search={search!r}."
         )
+    from keras_transformer.export.ctranslate2.encoder import open_encoder  # imports Keras
+
     return open_encoder(path, *options)

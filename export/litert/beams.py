@@ -7,9 +7,9 @@ from keras_transformer.decoding import Beam, Greedy
 from keras_transformer.decoding.loop import smaller
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import as_dict, from_dict
+from keras_transformer.export.fixed_searches import check_fixed, fixed_greedy
 from keras_transformer.export.litert.format import FORMAT
 from keras_transformer.export.litert.packed import SIGNATURES, STRINGS
-from keras_transformer.export.searches import check_fixed, fixed_greedy
 
 BEAM, GREEDY, DEFAULT = "beam", "greedy", "default_search"  # in the metadata
 

@@ -24,7 +24,7 @@ class LiteRTForm(Form):
         from keras_transformer.export.litert.packed import unpack
         from keras_transformer.export.litert.runtime import LiteRTTranslator
         from keras_transformer.export.litert.single_pass import LiteRTSinglePass
-        from keras_transformer.export.streaming import STREAMING
+        from keras_transformer.export.metadata import STREAMING
         from keras_transformer.tasks import TASKS
 
         metadata, *_ = unpack(pathlib.Path(path))
@@ -32,5 +32,5 @@ class LiteRTForm(Form):
             from keras_transformer.export.litert.streamed import LiteRTStreamer
 
             return LiteRTStreamer(path, **arguments)
-        generates = TASKS[metadata["task"]].pipeline_class().generates
+        generates = TASKS[metadata["task"]].answering_class().generates
         return (LiteRTTranslator if generates else LiteRTSinglePass)(path, **arguments)

@@ -8,7 +8,7 @@ from keras_transformer.export.litert.plan import answer_cost, plan
 from keras_transformer.export.litert.runtime import LiteRTFile, check_lengths
 from keras_transformer.export.runtime import padded
 from keras_transformer.export.single_pass import OpenPass
-from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.answering import PassAnswering
 
 
 class LiteRTSinglePass(LiteRTFile, OpenPass):
@@ -22,13 +22,13 @@ class LiteRTSinglePass(LiteRTFile, OpenPass):
         ValueError: See `LiteRTFile`.
     """
 
-    answers = SinglePass
+    answers = PassAnswering
 
     def __init__(self, path, num_threads=None, num_parallel_calls=1, **options):
         threads = {"num_threads": num_threads, "num_parallel_calls": num_parallel_calls}
         super().__init__(path, **threads, **options)
         self.search: Any = None
-        self.read_codec(self.pipeline.codec_class, self.metadata)
+        self.read_codec(self.codec_class, self.metadata)
 
     def answer_batch(self, examples, signature=None) -> list:
         """Returns a `Result` for each of a list of examples.
@@ -88,11 +88,11 @@ class LiteRTSinglePass(LiteRTFile, OpenPass):
     def _batch(self, signature, inputs, chosen):
         """Returns the inputs of a full batch; missing rows are copies of the first one."""
         numbers = (chosen + chosen[:1] * signature.batch_size)[: signature.batch_size]
-        specs = self.codec.input_specs(signature.batch_size, signature.source_length)
+        shapes = self.codec.input_shapes(signature.batch_size, signature.source_length)
         batch = {}
-        for name, spec in specs.items():
+        for name, (shape, dtype) in shapes.items():
             padding = self.codec.padding.get(name, 0)
-            batch[name] = np.full(spec.shape, padding, spec.dtype.as_numpy_dtype)
+            batch[name] = np.full(shape, padding, dtype)
             if batch[name].ndim == 1:  # a number for each row
                 batch[name][:] = inputs[name][numbers]
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_transformer.decoding import Sample
-from keras_transformer.decoding.next_token import CONTROLS, NextToken
+from keras_transformer.decoding.next_token import NextToken, control_specs
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.contents import about_generation, default_languages
 from keras_transformer.export.errors import ExportError
@@ -92,7 +92,7 @@ class LiteRTStreaming(FixedContents):
         ]
         numbers = [tf.TensorSpec([1], tf.int32, name) for name in ("count", "start", "limit")]
         text = tf.TensorSpec([1, self.pipeline.max_length], tf.int32, "text")
-        return [text, *numbers, *CONTROLS, *heads]
+        return [text, *numbers, *control_specs(), *heads]
 
     def about(self) -> dict[str, Any]:  # noqa: D102
         return {
@@ -137,7 +137,7 @@ def _next_token(step, size, text, count, start, limit, **others):
 
     A condition must not be the last operation of a graph, as a loop: see `LoopSearches`.
     """
-    names = [spec.name for spec in CONTROLS]
+    names = [spec.name for spec in control_specs()]
     controls = {name: others.pop(name) for name in names}
     past = [others[past_name(number)] for number in range(len(others))]
     token, score, new = step.padded(text, count, past, start, limit, controls, size)

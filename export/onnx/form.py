@@ -21,21 +21,22 @@ class OnnxForm(Form):
 
     @classmethod
     def open(cls, path: Any, **arguments: Any) -> Answering:  # noqa: D102
+        from keras_transformer.export.metadata import STREAMING
         from keras_transformer.export.onnx.runtime import OnnxTranslator
         from keras_transformer.export.onnx.single_pass import OnnxSinglePass
-        from keras_transformer.export.onnx.streamed import OnnxStreamer
         from keras_transformer.export.onnx.strings_runtime import (
             OnnxStringTranslator,
             StringModel,
             open_model,
         )
-        from keras_transformer.export.streaming import STREAMING
         from keras_transformer.tasks import TASKS
 
         model = open_model(path, **arguments)
         if isinstance(model, StringModel):
             return OnnxStringTranslator(model)
         if STREAMING in model.metadata:
+            from keras_transformer.export.onnx.streamed import OnnxStreamer
+
             return OnnxStreamer(model)
-        generates = TASKS[model.metadata["task"]].pipeline_class().generates
+        generates = TASKS[model.metadata["task"]].answering_class().generates
         return (OnnxTranslator if generates else OnnxSinglePass)(model)

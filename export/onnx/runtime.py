@@ -9,6 +9,7 @@ import numpy as np
 from keras_transformer.decoding import Beam, Greedy, Sample
 from keras_transformer.decoding.search import check_search
 from keras_transformer.decoding.stored import EXPORTED, from_dict
+from keras_transformer.export.fixed_searches import check_fixed, fixed_greedy
 from keras_transformer.export.metadata import METADATA, SEARCH, reading
 from keras_transformer.export.numbered import NumberedGenerator
 from keras_transformer.export.onnx.format import FORMAT
@@ -16,7 +17,6 @@ from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.onnx.sampling import values_of
 from keras_transformer.export.open_file import OpenFile, beam_inputs
 from keras_transformer.export.runtime import Decoded, changed, padded
-from keras_transformer.export.searches import check_fixed, fixed_greedy
 from keras_transformer.export.source_ids import check_source_ids
 from keras_transformer.export.worded import OpenWordIds
 from keras_transformer.tasks.results import COMPLETE, TOKEN_SCORES

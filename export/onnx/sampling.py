@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Sample
+from keras_transformer.lazy_tensorflow import tf
 
 
-def specs_of(sample: Sample) -> tuple[tf.TensorSpec, ...]:
+def specs_of(sample: Sample) -> "tuple[tf.TensorSpec, ...]":
     """Returns the `tf.TensorSpec`s of the inputs of a graph that draws its outputs.
 
     They are the `inputs` of the `Sample`, each with an axis of rows: every row has its own seed

@@ -7,7 +7,7 @@ import numpy as np
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.open_file import OpenFile
 from keras_transformer.export.single_pass import OpenPass
-from keras_transformer.tasks.single_pass.pipeline import SinglePass
+from keras_transformer.tasks.answering import PassAnswering
 
 
 class OnnxSinglePass(OpenFile, OpenPass):
@@ -22,14 +22,14 @@ class OnnxSinglePass(OpenFile, OpenPass):
         ValueError: If the file holds another kind of model or is damaged.
     """
 
-    answers = SinglePass
+    answers = PassAnswering
 
     def __init__(self, model: OnnxModel):
         self.path, self.metadata, self.tokenizers = model.path, model.metadata, model.tokenizers
         self.take_task()
         self.search: Any = None
         self._model = model
-        self.read_codec(self.pipeline.codec_class, self.metadata)
+        self.read_codec(self.codec_class, self.metadata)
 
     def run(self, **inputs: Any) -> dict[str, np.ndarray]:
         """Runs the model on its inputs.

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding.next_token import CONTROLS, NextToken
+from keras_transformer.decoding.next_token import NextToken, control_specs
 from keras_transformer.export.onnx.generated import OnnxGeneration
 from keras_transformer.export.onnx.kernels import KERNELS
 from keras_transformer.export.onnx.streamed import OnnxStreamer, present_name
@@ -15,7 +15,7 @@ from keras_transformer.export.streaming import about_streaming, check_streamed, 
 SPECS = (
     tf.TensorSpec([1, None], tf.int32, name="text"),
     tf.TensorSpec([1], tf.int32, name="limit"),
-    *CONTROLS,
+    *control_specs(),
 )
 
 
@@ -38,7 +38,7 @@ class OnnxStreaming(OnnxGeneration):
     def function(self) -> Callable[..., dict]:  # noqa: D102
         pipeline = copy_pipeline(self.pipeline, KERNELS)
         step = NextToken(pipeline.model, pipeline.max_length)
-        names = [spec.name for spec in CONTROLS]
+        names = [spec.name for spec in control_specs()]
 
         def next_token(text, limit, **others):
             past = [others[past_name(number)] for number in range(len(self._nothing))]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Beam, Sample
 from keras_transformer.decoding.hypotheses import NONE
@@ -26,6 +25,7 @@ from keras_transformer.export.onnx.string_graph import (
     check_ratio,
 )
 from keras_transformer.export.runtime import Decoded, Pool, check_threads
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.results import COMPLETE
 from keras_transformer.tasks.strings import check_sentences
 

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from keras_transformer.decoding import Beam
 from keras_transformer.decoding.search import check_search
+from keras_transformer.export.fixed_searches import check_fixed
 from keras_transformer.export.runtime import OpenGenerator, changed, refusals
 from keras_transformer.export.saved_model.format import FORMAT
 from keras_transformer.export.saved_model.metadata import read_beam, read_codec
 from keras_transformer.export.saved_model.versions import newest_version, open_version
 from keras_transformer.export.saved_model.worded import OpenWordStrings
-from keras_transformer.export.searches import check_fixed
 from keras_transformer.export.worded import WORDS
 from keras_transformer.options import LANGUAGES, OptionError
 from keras_transformer.tasks.answering import PassAnswering

@@ -4,16 +4,11 @@ A command imports TensorFlow only when it runs, so that `--help` answers at once
 """
 
 import contextlib
-import functools
-import gc
-import importlib
 import math
 import os
 import pathlib
-import re
 import signal
 import sys
-import warnings
 from collections.abc import Callable, Generator
 from typing import Any, BinaryIO
 
@@ -22,20 +17,15 @@ from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
 from keras_transformer.cli.help import Group, GroupedCommand, Option, count, option
+from keras_transformer.cli.tensorflow_start import start_tensorflow, start_tensorflow_later
 from keras_transformer.free_memory import return_large_blocks
-from keras_transformer.native_code import end_silently, filtered_log
 from keras_transformer.plugins import import_plugins
 from keras_transformer.shards import Shard
 
 MODULES = f"{__name__}.modules"  # key of the values of --module in `click.Context.meta`
-# Warnings of other packages about each other, which would end a command with Python's `-W error`:
-# NumPy 2 about arrays that Keras makes of its variables; Python 3.12 about TensorFlow's AutoGraph.
-WARNINGS = ("__array__ implementation doesn't", r"ast\.\w+ is deprecated")
 FOLDER = click.Path(path_type=pathlib.Path)
 FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
-# A line of TensorFlow's C++ log and its severity; older releases write the date first.
-LOGGED = re.compile(rb"(?:[0-9]{4}-[0-9-]+ [0-9:.]+: )?([IWEF])(?:[0-9]{4} [0-9:.]+| )")
 
 
 def max_length(default=None, least=1, group="Sizes") -> Callable[[Any], Any]:
@@ -135,10 +125,21 @@ class Command(GroupedCommand):
             )
         )
 
+    def start_tensorflow(self) -> None:
+        """Imports TensorFlow."""
+        start_tensorflow()
+
     def invoke(self, ctx) -> Any:  # noqa: D102
-        _start_tensorflow()
+        self.start_tensorflow()
         import_plugins(ctx.meta[MODULES], warn)
         return super().invoke(ctx)
+
+
+class LateCommand(Command):
+    """A command that needs TensorFlow for some models only: its start is left to them."""
+
+    def start_tensorflow(self) -> None:  # noqa: D102
+        start_tensorflow_later()
 
 
 class Subcommands(Group):
@@ -310,55 +311,3 @@ def start() -> None:
 
 def _terminate(number, frame):
     raise KeyboardInterrupt(number)
-
-
-def _start_tensorflow():
-    """Imports TensorFlow and filters its log on stderr, part of which ignores the log level.
-
-    `TF_CPP_MIN_LOG_LEVEL` chooses the lines to show: 3, the default, no errors or warnings; 2
-    errors; 1 also warnings; 0 everything, unfiltered. If the import fails, all lines are shown.
-    """
-    os.environ["KERAS_BACKEND"] = "tensorflow"
-    for text in WARNINGS:
-        warnings.filterwarnings("ignore", text, DeprecationWarning)
-    # Errors that matter are also raised as exceptions.
-    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    level = int(level) if re.fullmatch("[0-9]+", level) else 0  # as TensorFlow reads it
-    if level == 0:
-        return
-    end_silently()
-    with filtered_log(functools.partial(lines_of_level, level=level)), importing_quickly():
-        importlib.import_module("keras_transformer.models.transformer")  # registers the layers
-        importlib.import_module("tensorflow").config.list_physical_devices()
-
-
-@contextlib.contextmanager
-def importing_quickly() -> Generator[None]:
-    """Leaves modules that the block imports out of the search for garbage, now and later.
-
-    The search takes a fifth of the time of importing TensorFlow and finds 2 MB of garbage. Among
-    the imported objects, each later one would take 0.2 seconds.
-    """
-    if "tensorflow" in sys.modules or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-def lines_of_level(log, level) -> bytes:
-    """Returns the lines of TensorFlow's C++ log that have at least the given level.
-
-    Args:
-        log: The log, bytes.
-        level: Lowest level to show: 1 for warnings, 2 for errors, 3 for fatal errors.
-    """
-    return b"".join(
-        line
-        for line in log.splitlines(keepends=True)
-        if (begin := LOGGED.match(line)) and b"IWEF".index(begin[1]) >= level
-    )

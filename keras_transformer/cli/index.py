@@ -9,7 +9,7 @@ import click
 from keras_transformer.cli.command import (
     EXISTING_FILE,
     FOLDER,
-    Command,
+    LateCommand,
     batch_size,
     refuse,
     standard,
@@ -26,7 +26,7 @@ PROMPT += "the model, mostly none]"
 
 
 @click.command(
-    cls=Command,
+    cls=LateCommand,
     example="keras-transformer index runs/minilm --input texts.txt --output texts.index",
 )
 @click.argument("model", type=MODEL)
@@ -119,7 +119,9 @@ class _Counted:
             click.echo(f"\r{self.count:,} lines", err=True, nl=False)
 
 
-@click.command(cls=Command, example='keras-transformer search texts.index "a text editor" --top 5')
+@click.command(
+    cls=LateCommand, example='keras-transformer search texts.index "a text editor" --top 5'
+)
 @click.argument("folder", type=FOLDER, metavar="INDEX")
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @option(

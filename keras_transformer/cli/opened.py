@@ -113,9 +113,11 @@ def _refuse_fixed(opened, path, form):
     """Refuses options that an export does not take."""
     from keras_transformer.tasks import TASKS
 
+    if given(*sorted(ALL - (taken := accepted(opened) - {"max_length"}))) is None:
+        return  # without importing the pipeline
     kind = TASKS[opened.task].pipeline_class() if opened.task in TASKS else None
     written = getattr(opened, "beam", None)
-    refuse_fixed(accepted(opened) - {"max_length"}, path, form.name, kind, written)
+    refuse_fixed(taken, path, form.name, kind, written)
 
 
 def _changed(opened, languages, answers, path):

@@ -12,7 +12,7 @@ from keras_transformer.cli.command import (
     FOLDER,
     MAX_LENGTH,
     STRICT,
-    Command,
+    LateCommand,
     NumberList,
     batch_size,
     refuse,
@@ -42,7 +42,7 @@ OF_LINES = ("source", "shard", "scores", "strict", "batch_size", "windows")
 EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
 
 
-@click.command(cls=Command, example=EXAMPLE)
+@click.command(cls=LateCommand, example=EXAMPLE)
 @click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL... [FILE]...")
 @option(
     "--input",

@@ -5,9 +5,6 @@ import re
 import time
 from collections.abc import Callable, Generator
 
-import rich.console
-import rich.progress
-
 SECONDS = 5.0  # between two lines that differ only in a count
 COUNT = re.compile(r": \d+ of \d+ \w+$")
 
@@ -46,6 +43,9 @@ def shown_progress(console=None, clock=time.monotonic) -> Generator[Callable[[st
     Yields:
         Function to call with the name of each stage when it begins.
     """
+    import rich.console  # late: most commands show no progress
+    import rich.progress
+
     console = console or rich.console.Console(stderr=True)
     if not console.is_terminal:
         yield _Lines(console, clock).show
@@ -72,6 +72,9 @@ def counted_lines(total=None, console=None) -> Generator[Callable[[int], None]]:
         Function to call with the number of answered lines. If stderr is not a terminal, it does
         nothing.
     """
+    import rich.console  # late: most commands show no progress
+    import rich.progress
+
     console = console or rich.console.Console(stderr=True)
     if not console.is_terminal:
         yield lambda count: None

@@ -4,8 +4,6 @@ import contextlib
 from typing import Any
 
 import click
-import rich.console
-import rich.progress
 
 from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, batch_size
 from keras_transformer.cli.help import count, option
@@ -157,6 +155,9 @@ def _of_run(run, limit):
 @contextlib.contextmanager
 def _bar(total):
     """Shows the progress of reading pairs on stderr; a bar if stderr is a terminal."""
+    import rich.console  # late: most commands show no progress
+    import rich.progress
+
     console = rich.console.Console(stderr=True)
     if not console.is_terminal:
         console.print(f"reading {total:,} pairs ...", soft_wrap=True, markup=False)

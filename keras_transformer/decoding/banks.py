@@ -3,10 +3,9 @@
 import dataclasses
 import typing
 
-import tensorflow as tf
-
 from keras_transformer.decoding.phrases import Terms, TermState
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

@@ -5,8 +5,6 @@ import numbers
 import typing
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
@@ -38,6 +36,7 @@ from keras_transformer.decoding.prompts import Beginning, prompts_of
 from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.rules import Rules
 from keras_transformer.decoding.search import Search, SearchOptions, bounded
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import (
     NORMALIZATIONS,
     BeamSettings,
@@ -232,10 +231,10 @@ class BeamStep:
     predictor: Predictor
     begun: Beginning
     length: int
-    limit: tf.Tensor
-    shortest: tf.Tensor
+    limit: "tf.Tensor"
+    shortest: "tf.Tensor"
     rules: Rules | None
-    used: tf.Tensor | None = None
+    used: "tf.Tensor | None" = None
     repetition: Repetition | None = None
 
     @property

@@ -5,12 +5,12 @@ import typing
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.prompts import Prompted
 from keras_transformer.decoding.search import Search
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import BestPathSettings
 from keras_transformer.tensors import Tensor
 

@@ -5,9 +5,8 @@ The logits of 128 hypotheses are larger than the second-level cache of a process
 
 import functools
 
-import tensorflow as tf
-
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 SIZES = (50, 400)  # smallest and largest block size that pays off

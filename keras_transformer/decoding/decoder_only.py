@@ -3,10 +3,9 @@
 import typing
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, count_before_end
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
@@ -15,7 +14,7 @@ class DecoderOnlyState(typing.NamedTuple):
 
     cache: tuple  # of every block, see `Stack.empty_cache`
     ancestors: Ancestors
-    prompt: tf.Tensor  # [B, S], the inputs of `begin`
+    prompt: "tf.Tensor"  # [B, S], the inputs of `begin`
 
 
 class DecoderOnly(ModelPredictor):

@@ -4,11 +4,10 @@ import numbers
 import typing
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step
 from keras_transformer.decoding.prompts import Beginning, Prompted, prompt_lengths, source_of
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 
@@ -19,7 +18,7 @@ class EncoderDecoderState(typing.NamedTuple):
     cache: tuple  # of every block, see `Stack.empty_cache`
     ancestors: Ancestors  # unused without self-attention: states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
-    memory_attention_mask: tf.Tensor  # [B, 1, S]
+    memory_attention_mask: "tf.Tensor"  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
     prompt: typing.Any = ()  # [B, P], see `Prompted`; () if all outputs have the model's prompt
     start: typing.Any = ()  # [B], first input of the decoder; () if it is `bos_id`

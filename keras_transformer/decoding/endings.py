@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-import tensorflow as tf
-
 from keras_transformer.decoding.banks import Banks
 from keras_transformer.decoding.hypotheses import (
     NONE,
@@ -17,6 +15,7 @@ from keras_transformer.decoding.hypotheses import (
 )
 from keras_transformer.decoding.phrases import Terms
 from keras_transformer.decoding.predictor import pick
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

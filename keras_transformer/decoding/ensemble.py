@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.predictor import Predictor, Step
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

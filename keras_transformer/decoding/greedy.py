@@ -4,11 +4,10 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single import search_single
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import GreedySettings
 
 

@@ -2,10 +2,9 @@
 
 import typing
 
-import tensorflow as tf
-
 from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.predictor import NEVER, pick
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 # Score of a hypothesis that does not exist. Finite, because LiteRT replaces minus infinity by the
@@ -16,28 +15,28 @@ NONE = NEVER
 class Rows(typing.NamedTuple):
     """Tokens of hypotheses and their details. Fields that are not requested are `()`."""
 
-    tokens: tf.Tensor  # [B, N, L]
-    token_scores: tf.Tensor  # [B, N, L], log-probabilities
-    places: tf.Tensor  # [B, N, L], index on axis N of `BeamState.attention` for each position
-    sums: tf.Tensor  # [B, N], of log-probabilities among the allowed tokens
+    tokens: "tf.Tensor"  # [B, N, L]
+    token_scores: "tf.Tensor"  # [B, N, L], log-probabilities
+    places: "tf.Tensor"  # [B, N, L], index on axis N of `BeamState.attention` for each position
+    sums: "tf.Tensor"  # [B, N], of log-probabilities among the allowed tokens
 
 
 class BeamState(typing.NamedTuple):
     """State of a beam search with N hypotheses of each sentence, which returns the best M."""
 
-    index: tf.Tensor  # number of tokens of every running hypothesis
-    last: tf.Tensor  # [B, N], last token of each
+    index: "tf.Tensor"  # number of tokens of every running hypothesis
+    last: "tf.Tensor"  # [B, N], last token of each
     rows: Rows  # of [B, N, L], running hypotheses; the best first
-    scores: tf.Tensor  # [B, N], sums of log-probabilities
+    scores: "tf.Tensor"  # [B, N], sums of log-probabilities
     predictor_state: typing.Any  # see `Predictor`
     ended_rows: Rows  # of [B, M, L], the best finished hypotheses
-    ended_scores: tf.Tensor  # [B, M], normalised
-    ended_count: tf.Tensor  # [B], number of all finished hypotheses
-    done: tf.Tensor  # [B], True for sentences whose search is done: nothing changes any more
+    ended_scores: "tf.Tensor"  # [B, M], normalised
+    ended_count: "tf.Tensor"  # [B], number of all finished hypotheses
+    done: "tf.Tensor"  # [B], True for sentences whose search is done: nothing changes any more
     runs: typing.Any  # see `Rules.follow`; () without rules
     # [B, L, N, S], attention weights of the steps; () if the predictor has none. They do not move
     # when hypotheses are reordered: `Rows.places` moves instead.
-    attention: tf.Tensor
+    attention: "tf.Tensor"
 
 
 class Continuations(typing.NamedTuple):
@@ -47,18 +46,18 @@ class Continuations(typing.NamedTuple):
     beam would keep come first.
     """
 
-    scores: tf.Tensor
-    parents: tf.Tensor  # index of the hypothesis that is continued
-    tokens: tf.Tensor
-    gains: tf.Tensor  # log-probabilities of the tokens; () if not requested
-    ends: tf.Tensor  # score of each hypothesis followed by `eos_id`
-    end_gains: tf.Tensor  # log-probability of `eos_id` for each hypothesis
-    among: tf.Tensor  # `gains` and `end_gains` among the allowed tokens; () if not requested
-    end_among: tf.Tensor
+    scores: "tf.Tensor"
+    parents: "tf.Tensor"  # index of the hypothesis that is continued
+    tokens: "tf.Tensor"
+    gains: "tf.Tensor"  # log-probabilities of the tokens; () if not requested
+    ends: "tf.Tensor"  # score of each hypothesis followed by `eos_id`
+    end_gains: "tf.Tensor"  # log-probability of `eos_id` for each hypothesis
+    among: "tf.Tensor"  # `gains` and `end_gains` among the allowed tokens; () if not requested
+    end_among: "tf.Tensor"
     # Scores that an end competes with, `[B, ...]`, and how many of the best it must be among. Both
     # are () without terms: the scores above, and the size of the beam.
-    rivals: tf.Tensor = ()  # ty: ignore[invalid-assignment]
-    places: tf.Tensor = ()  # ty: ignore[invalid-assignment]
+    rivals: "tf.Tensor" = ()  # ty: ignore[invalid-assignment]
+    places: "tf.Tensor" = ()  # ty: ignore[invalid-assignment]
 
 
 def empty_rows(batch, count, length, pad_id, token_scores, places, sums) -> Rows:

@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
+
+from keras_transformer.lazy_tensorflow import tf
 
 
 def limits_by_ratio(ratio, longest) -> np.ndarray:

@@ -5,10 +5,9 @@ import numbers
 import typing
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.unrolled import OneStep, Unrolled
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 

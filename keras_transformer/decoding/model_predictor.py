@@ -3,10 +3,9 @@
 import typing
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.checks import require_tensorflow
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens, pick
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
 

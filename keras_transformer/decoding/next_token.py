@@ -1,8 +1,7 @@
 """The step of a search after a text whose first tokens have been read, for streams of tokens."""
 
+import functools
 from typing import Any
-
-import tensorflow as tf
 
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
 from keras_transformer.decoding.decoder_only import DecoderOnly
@@ -14,6 +13,7 @@ from keras_transformer.decoding.rules import Rules
 from keras_transformer.decoding.sample import Sample
 from keras_transformer.decoding.search import SearchOptions, inputs_of
 from keras_transformer.decoding.single import SingleLoop
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
@@ -55,12 +55,16 @@ def loop_of(predictor: Any, search: Any, length: int, limit: Tensor | None) -> S
 
 
 GREEDY = -1.0  # the temperature of greedy search in a `NextToken`
-# The `tf.TensorSpec`s of the settings of a text.
-CONTROLS = tuple(
-    tf.TensorSpec([1, *spec.shape[1:]], spec.dtype, spec.name)
-    for spec in inputs_of(Sample)
-    if spec.name != "max_length"  # of which a text has one with its prompt
-)
+
+
+@functools.cache
+def control_specs() -> "tuple[tf.TensorSpec, ...]":
+    """Returns the `tf.TensorSpec`s of the settings of a text."""
+    return tuple(
+        tf.TensorSpec([1, *spec.shape[1:]], spec.dtype, spec.name)
+        for spec in inputs_of(Sample)
+        if spec.name != "max_length"  # of which a text has one with its prompt
+    )
 
 
 class NextToken:
@@ -97,7 +101,7 @@ class NextToken:
             past: The heads of the first P tokens, the one that begins the text included, each
                 `[1, G, P, K]`; P is at most T.
             limit: Maximum length of the text, int32 `[1]`.
-            controls: Tensors of the settings of a `Sample` by name, those of `CONTROLS`. A
+            controls: Tensors of the settings of a `Sample` by name, those of `control_specs`. A
                 `temperature` below 0 is greedy search.
 
         Returns:

@@ -2,8 +2,7 @@
 
 import typing
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
@@ -87,8 +86,8 @@ class Phrases:
 class TermState(typing.NamedTuple):
     """Progress of hypotheses `[B, N]`, or of their K continuations `[B, N, K]`."""
 
-    matches: tf.Tensor  # [B, N, (K), C * A, Q], see `Phrases`
-    met: tf.Tensor  # [B, N, (K), C], boolean: whether the output contains a spelling as whole words
+    matches: "tf.Tensor"  # [B, N, (K), C * A, Q], see `Phrases`
+    met: "tf.Tensor"  # [B, N, (K), C], boolean: whether the output has a spelling as whole words
 
 
 class Terms:

@@ -5,12 +5,12 @@ import typing
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.checks import fields_difference
 from keras_transformer.config.rules import THRESHOLDS, OutputRules
 from keras_transformer.decoding.limits import limits_of
 from keras_transformer.layers.kernels import log_sum_exp
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 # Logit of a forbidden token. Finite, so that LiteRT can compute with it.

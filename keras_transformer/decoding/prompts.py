@@ -2,9 +2,8 @@
 
 import typing
 
-import tensorflow as tf
-
 from keras_transformer.decoding.predictor import NEVER, count_before_end
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 NO_TOKEN = -1  # after the end of a prompt
@@ -106,9 +105,9 @@ class ReadPrompts(typing.NamedTuple):
     token of a prompt has probability 1.
     """
 
-    count: tf.Tensor  # number of tokens that have been read, scalar
-    last: tf.Tensor  # [B], the last one of each prompt; bos_id if nothing has been read
-    tokens: tf.Tensor  # [B, L], the tokens that have been read, and padding
+    count: "tf.Tensor"  # number of tokens that have been read, scalar
+    last: "tf.Tensor"  # [B], the last one of each prompt; bos_id if nothing has been read
+    tokens: "tf.Tensor"  # [B, L], the tokens that have been read, and padding
     reading: typing.Any  # see `Predictor.read`
 
     def recall(self, predictor, state, start) -> typing.Any:
@@ -125,9 +124,9 @@ class ReadPrompts(typing.NamedTuple):
 class Prompts(typing.NamedTuple):
     """The beginnings of all outputs of a batch, before they are read."""
 
-    count: tf.Tensor  # number of tokens to read, scalar
-    tokens: tf.Tensor  # [B, L], these tokens, and padding
-    through: tf.Tensor  # [B, S + 1], the inputs of the steps
+    count: "tf.Tensor"  # number of tokens to read, scalar
+    tokens: "tf.Tensor"  # [B, L], these tokens, and padding
+    through: "tf.Tensor"  # [B, S + 1], the inputs of the steps
 
     def read(self, predictor, state) -> ReadPrompts:
         """Reads the prompts in one pass.

@@ -3,9 +3,8 @@
 import dataclasses
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.predictor import NEVER, Vocabulary
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import is_tensor
 from keras_transformer.tensors import Tensor
 

@@ -3,8 +3,6 @@
 import numbers
 import typing
 
-import tensorflow as tf
-
 from keras_transformer.decoding.constraints import (
     checked_banned,
     checked_phrases,
@@ -17,6 +15,7 @@ from keras_transformer.decoding.predictor import NEVER
 from keras_transformer.decoding.prompts import Beginning
 from keras_transformer.decoding.repetition import marked
 from keras_transformer.decoding.timestamps import Timestamps
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 # Logit of a forced token that the model itself bans. A score is a sum that includes this logit:

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.blocks import top_k as top_k_of
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.predictor import NEVER
@@ -13,6 +11,7 @@ from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.search import Search
 from keras_transformer.decoding.single import search_single
 from keras_transformer.decoding.threefry import uniforms
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import SampleSettings, is_tensor
 from keras_transformer.tensors import Tensor
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.prompts import Beginning
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
@@ -25,7 +24,7 @@ def target_logits(predictor: Any, source: Tensor, target: Tensor) -> Tensor:
     return predictor.vocabulary.with_forced(logits, first, last, detects)
 
 
-def score(model: Any, source: Tensor, target: Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def score(model: Any, source: Tensor, target: Tensor) -> "tuple[tf.Tensor, tf.Tensor]":
     """Returns the log-probabilities of the tokens of given outputs, in a single pass.
 
     If `target` is the output of a search, the sum is the score of the search without a length

@@ -6,13 +6,12 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.limits import limits_of
 from keras_transformer.decoding.loop import STAGES, check_lengths, limit_of, smaller
 from keras_transformer.decoding.model_predictor import predictor_of
 from keras_transformer.decoding.unrolled import Unrolled
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.search_settings import UNLIMITED, is_tensor, settings_of
 from keras_transformer.tensors import Tensor
 
@@ -215,7 +214,7 @@ class Search:
             )
 
     @property
-    def inputs(self) -> tuple[tf.TensorSpec, ...]:
+    def inputs(self) -> "tuple[tf.TensorSpec, ...]":
         """The `tf.TensorSpec`s of the fields that a graph takes, named like the fields.
 
         One graph serves all values of these fields. A field with a `placeholder` is none of them
@@ -322,7 +321,7 @@ def bounded(length) -> Any:
     return UNLIMITED if length is None else min(length, UNLIMITED)
 
 
-def inputs_of(settings) -> tuple[tf.TensorSpec, ...]:
+def inputs_of(settings) -> "tuple[tf.TensorSpec, ...]":
     """Returns the `tf.TensorSpec`s of the fields of a settings class that may be tensors."""
     dtypes = {int: tf.int32, float: tf.float32}
     return tuple(

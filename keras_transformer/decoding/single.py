@@ -4,8 +4,6 @@ import dataclasses
 import numbers
 import typing
 
-import tensorflow as tf
-
 from keras_transformer.decoding.blocks import Blocks
 from keras_transformer.decoding.constraints import with_rules_of
 from keras_transformer.decoding.loop import (
@@ -20,22 +18,23 @@ from keras_transformer.decoding.predictor import Predictor
 from keras_transformer.decoding.prompts import Beginning, prompts_of
 from keras_transformer.decoding.repetition import Repetition
 from keras_transformer.decoding.rules import Rules
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
 class SingleState(typing.NamedTuple):
     """The state of the loop between two steps."""
 
-    index: tf.Tensor  # number of tokens of every sentence that has not ended
-    last: tf.Tensor  # [B], last token of each
-    ended: tf.Tensor  # [B]
-    tokens: tf.Tensor  # [B, L]
-    scores: tf.Tensor  # [B], sums of log-probabilities
+    index: "tf.Tensor"  # number of tokens of every sentence that has not ended
+    last: "tf.Tensor"  # [B], last token of each
+    ended: "tf.Tensor"  # [B]
+    tokens: "tf.Tensor"  # [B, L]
+    scores: "tf.Tensor"  # [B], sums of log-probabilities
     predictor_state: typing.Any  # see `Predictor`
-    runs: tf.Tensor  # [B, 1, L], see `Rules.follow`; () without rules
-    token_scores: tf.Tensor  # [B, L]; () if not requested
-    attention: tf.Tensor  # [B, L, S]; () if the predictor has no weights
-    sums: tf.Tensor  # [B], of log-probabilities among allowed tokens; () if not requested
+    runs: "tf.Tensor"  # [B, 1, L], see `Rules.follow`; () without rules
+    token_scores: "tf.Tensor"  # [B, L]; () if not requested
+    attention: "tf.Tensor"  # [B, L, S]; () if the predictor has no weights
+    sums: "tf.Tensor"  # [B], of log-probabilities among allowed tokens; () if not requested
 
 
 def search_single(
@@ -103,7 +102,7 @@ class SingleLoop:
     predictor: Predictor
     choose: typing.Callable
     length: int
-    limit: tf.Tensor | None
+    limit: "tf.Tensor | None"
     rules: Rules | None
     detects: bool
     options: typing.Any  # the `SearchOptions`

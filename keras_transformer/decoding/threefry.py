@@ -4,8 +4,7 @@ TensorFlow's own generators are not: `tf.random.stateless_uniform` with `alg="ph
 other numbers when compiled, and with `alg="threefry"` it has no CPU kernel.
 """
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -1,8 +1,7 @@
 """Rules of timestamps in transcripts: tokens of times that enclose segments, as in Whisper."""
 
-import tensorflow as tf
-
 from keras_transformer.decoding.predictor import NEVER
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

@@ -4,8 +4,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.never import never
 from keras_transformer.tensors import Tensor
 

@@ -5,8 +5,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from keras import ops
-
+from keras_transformer.lazy_keras import ops
 from keras_transformer.positions.tables import look_up
 from keras_transformer.tensors import Tensor
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_transformer.config.parts import PARTS, STACKS
+from keras_transformer.lazy_keras import keras
 
 # Names of the variables that Keras's `Dense.enable_lora` adds.
 ADAPTERS = ("lora_kernel_a", "lora_kernel_b")
@@ -94,7 +94,7 @@ def stacks_of(model) -> tuple[str, ...]:
 
 
 def copy_parts(
-    model: keras.Model, other: keras.Model, names: Sequence[str] = PARTS, shrink: bool = False
+    model: "keras.Model", other: "keras.Model", names: Sequence[str] = PARTS, shrink: bool = False
 ) -> Copied:
     """Copies the weights of the parts that two models have in common.
 

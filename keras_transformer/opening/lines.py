@@ -10,8 +10,7 @@ import dataclasses
 import json
 from typing import Any
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.answering import Answering, PassAnswering
 from keras_transformer.tasks.incomplete import CUT
 from keras_transformer.tasks.strings import encode, map_sorted

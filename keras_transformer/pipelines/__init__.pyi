@@ -12,7 +12,8 @@ from ..tasks.arithmetic.pipeline import CalculatorPipeline as CalculatorPipeline
 from ..tasks.answering import Answering as Answering
 from ..tasks.attention import Attention as Attention
 from ..tasks.classification.pipeline import TextClassificationPipeline as TextClassificationPipeline
-from ..tasks.embedding.pipeline import Embedder as Embedder, TextVector as TextVector
+from ..tasks.embedding.codec import TextVector as TextVector
+from ..tasks.embedding.pipeline import Embedder as Embedder
 from ..tasks.image_classification.pipeline import (
     ImageClassificationPipeline as ImageClassificationPipeline,
 )

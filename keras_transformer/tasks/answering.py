@@ -23,14 +23,17 @@ class Answering:
 
     Attributes:
         task: Name of the task.
+        output: Name of the answer in a signature.
         generates: Whether a search generates the answers.
+        has_source: Whether answers are generated for a source, to which the model attends.
         search: The search. `None`: the model answers in one pass, or an export has its own.
         tokenizers: The `Tokenizers`, or `None`.
         max_length: Maximum length of an input in tokens, or `None` if inputs have no length.
     """
 
     task: str = ""
-    generates = False
+    output: str = ""
+    generates = has_source = False
     search: Any = None
     tokenizers: Any = None
     max_length: Any = None
@@ -287,14 +290,22 @@ class TextAnswering(Answering):
         return self.tokenizers is not None and self.tokenizers.languages is not None
 
 
+class SourceAnswering(TextAnswering):
+    """Something that generates a text for a source."""
+
+    blank = has_source = True
+
+
 class PassAnswering(Answering):
     """Something that answers in one pass.
 
     Attributes:
         codec: The `Codec`, or its class if the codec needs no metadata.
+        codec_class: Class of the codec.
     """
 
     codec: Any = None
+    codec_class: Any = None
 
     def __call__(  # noqa: D102
         self, inputs: Any, search: Any = None, batch_size: int = 64, **options: Any

@@ -13,6 +13,7 @@ from keras_transformer.decoding import Beam, Constraints, Greedy, Sample, Shortl
 from keras_transformer.decoding.encoder_decoder import check_alignment
 from keras_transformer.models.transformer import Transformer
 from keras_transformer.options import OptionError
+from keras_transformer.tasks.answering import SourceAnswering
 from keras_transformer.tasks.details import Details
 from keras_transformer.tasks.generator import Generator
 from keras_transformer.tasks.results import Alignment, Score, to_best
@@ -34,7 +35,7 @@ Kind = TypeVar("Kind", bound="ConditionalGenerator")
 WITH_TERMS = 10
 
 
-class ConditionalGenerator(Generator):
+class ConditionalGenerator(SourceAnswering, Generator):
     """A trained `Transformer` with its tokenizers, which generates a text for a source.
 
     Args:
@@ -51,7 +52,6 @@ class ConditionalGenerator(Generator):
     """
 
     model_class = Transformer
-    blank = has_source = True
     settings = (*SETTINGS, "token_scores")
     wording = Wording()
     token_scores = False

@@ -3,17 +3,13 @@
 import typing
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Constraints
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 # The inputs of graphs, by the names of the fields of `Constraints`.
-SPECS = {
-    "prefix": tf.TensorSpec([None, None], tf.int32, name="prefix"),
-    "banned_phrases": tf.TensorSpec([None, None], tf.int32, name="banned_phrases"),
-    "terms": tf.TensorSpec([None, None, None, None], tf.int32, name="terms"),
-}
+AXES = {"prefix": 2, "banned_phrases": 2, "terms": 4}  # number of axes of each
 
 
 class Details(typing.NamedTuple):
@@ -30,9 +26,11 @@ class Details(typing.NamedTuple):
     token_scores: bool = False
 
     @property
-    def inputs(self) -> list[tf.TensorSpec]:
+    def inputs(self) -> "list[tf.TensorSpec]":
         """The `tf.TensorSpec`s of the constraints."""
-        return [SPECS[name] for name in self.constraints]
+        return [
+            tf.TensorSpec([None] * AXES[name], tf.int32, name=name) for name in self.constraints
+        ]
 
     def asked(self, values: typing.Sequence[Tensor]) -> dict[str, typing.Any]:
         """Returns the fields of `SearchOptions` for values of the `inputs`."""

@@ -4,9 +4,8 @@ import math
 import os
 import pathlib
 
-import tensorflow as tf
-
 from keras_transformer.decoding.loop import STAGES, stages
+from keras_transformer.lazy_tensorflow import tf
 
 FLOAT = 4  # bytes
 # Copies of a tensor that exist at the same time during a step, measured on a CPU.

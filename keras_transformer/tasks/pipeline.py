@@ -41,8 +41,6 @@ class Pipeline(Answering, tf.Module):
 
     model_class: Any = None
     request = ("sentences",)
-    output = ""
-    has_source = False
 
     def check_samples(self, samples: Sequence[Any]) -> list:
         """Returns the inputs to check an export with as a list.

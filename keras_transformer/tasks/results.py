@@ -123,8 +123,8 @@ def to_n_best(outputs, n, kind=Translation, pairs=None) -> list[list]:
             result, for outputs that also have `tokens` and `token_scores`, both `[B, M, L]`.
     """
     results = []
-    columns = [outputs[name].numpy() for name in COLUMNS]
-    whole = outputs[COMPLETE].numpy().tolist() if COMPLETE in outputs else None
+    columns = [np.asarray(outputs[name]) for name in COLUMNS]
+    whole = np.asarray(outputs[COMPLETE]).tolist() if COMPLETE in outputs else None
     for number, (texts, scores, truncated) in enumerate(zip(*columns, strict=True)):
         distinct, ends = {}, [None] * len(texts) if whole is None else whole[number]
         for place, (text, score, end) in enumerate(zip(texts, scores, ends, strict=True)):
@@ -133,7 +133,7 @@ def to_n_best(outputs, n, kind=Translation, pairs=None) -> list[list]:
                 continue
             gains = None
             if pairs is not None:  # an empty input has no tokens and a score of 0
-                rows = (outputs[name][number, place].numpy() for name in (TOKENS, TOKEN_SCORES))
+                rows = (np.asarray(outputs[name][number, place]) for name in (TOKENS, TOKEN_SCORES))
                 gains = pairs(*rows) if score else ()
             distinct[text] = kind(
                 text, float(score), bool(truncated), complete=end, token_scores=gains

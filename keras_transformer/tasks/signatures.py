@@ -3,8 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 TEXT, IDS, ARRAYS = "text", "ids", "arrays"

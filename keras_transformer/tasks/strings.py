@@ -5,11 +5,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding import score
 from keras_transformer.decoding.hypotheses import NONE
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.details import PLAIN
 from keras_transformer.tasks.results import COLUMNS, COMPLETE, TOKEN_SCORES, TOKENS
 from keras_transformer.tensors import Tensor
@@ -91,6 +92,28 @@ def encode(tokenizer, sentences, max_length, masked=False) -> tuple[Tensor, Tens
     words = ids[:, :-1][:, : max_length - 1]
     ends = tf.fill([tf.shape(sentences)[0], 1], tokenizer.eos_id)
     return tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1), truncated, empty
+
+
+def encode_plain(tokenizer, sentences, max_length) -> tuple[list, np.ndarray, np.ndarray]:
+    """Tokenises sentences as `encode` does, by the `PlainTokenizer` and without TensorFlow.
+
+    Args:
+        tokenizer: A `Tokenizer` that has a plain form.
+        sentences: List of B strings.
+        max_length: See `encode`.
+
+    Returns:
+        List of B lists of token ids; and two boolean arrays `[B]`, see `encode`.
+    """
+    limit = tokenizer.bytes_per_token * max_length
+    texts = [text if isinstance(text, bytes) else text.encode() for text in sentences]
+    rows = tokenizer.plain.rows([text[:limit] for text in texts])
+    pairs = list(zip(rows, texts, strict=True))
+    truncated = [len(row) > max_length or len(text) > limit for row, text in pairs]
+    empty = [len(row) == tokenizer.num_marks for row in rows]
+    ids = [[*row[:-1][: max_length - 1], tokenizer.eos_id] for row in rows]
+    truncated = np.array(truncated, bool)
+    return ids, truncated, np.array(empty, bool) & ~truncated
 
 
 def is_utf8(strings) -> Tensor:
@@ -219,7 +242,6 @@ def map_numbered(function, sentences, numbers, batch_size, progress=None) -> lis
     return map_sorted(call, pairs, batch_size, lambda pair: len(pair[0]), progress)
 
 
-STRINGS = tf.TensorSpec([None], tf.string)
 # Shared by all pipelines: a process crashed when threads traced several graphs at the same time.
 TRACING = threading.RLock()
 
@@ -297,7 +319,7 @@ def trace_score(translator) -> Callable:
             "truncated": tf.logical_or(source_truncated, target_truncated),
         }
 
-    signature = [STRINGS, STRINGS, *_front(translator)]
+    signature = [*[tf.TensorSpec([None], tf.string)] * 2, *_front(translator)]
     return tf.function(score_pairs, input_signature=signature, autograph=False)
 
 
@@ -347,7 +369,7 @@ def trace_alignment(translator, search, layer, head) -> Callable:
             "weights": tf.squeeze(outputs["found"].alignment, 1),  # [B, L, S]
         }
 
-    signature = [STRINGS, *front, *search.inputs]
+    signature = [tf.TensorSpec([None], tf.string), *front, *search.inputs]
     return tf.function(align, input_signature=signature, autograph=False)
 
 
@@ -383,7 +405,9 @@ def trace_text_score(generator) -> Callable:
         _, scores = score(generator.whole, prompt, text)
         return {"score": scores, "tokens": tokens, "truncated": truncated}
 
-    return tf.function(score_texts, input_signature=[STRINGS], autograph=False)
+    return tf.function(
+        score_texts, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
 
 
 def _whole(ids, truncated):

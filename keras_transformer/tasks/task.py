@@ -110,6 +110,13 @@ class Task(abc.ABC):
         The class has an attribute `model_class` and a method `from_run(path, max_length)`.
         """
 
+    def answering_class(self) -> type[Any]:
+        """Returns the `Answering` that describes opened exports of the task.
+
+        A base class of the pipeline that needs no TensorFlow makes opening an export fast.
+        """
+        return self.pipeline_class()
+
     def survey(self, rows: Any, metadata: dict[str, Any] | None = None) -> Survey:
         """Reads the training data once and returns a `Survey`.
 

@@ -1,7 +1,6 @@
 """Checks of rows of token ids that come from outside, and replacement of invalid ones."""
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 
@@ -76,7 +75,7 @@ def checked_ids(source, tokenizer, longest, ends=1) -> Tensor:
         return source[:, : tf.maximum(tf.reduce_max(lengths), 1)]
 
 
-def assertions(checks) -> list[tf.Operation]:
+def assertions(checks) -> "list[tf.Operation]":
     """Returns an operation for each condition that fails with a message unless it is all true.
 
     Args:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.decoding import Constraints
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.options import OptionError
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.segmentations import Segmentations

@@ -66,6 +66,10 @@ class BertNormalizer:
             "lowercase": LOWERCASE,
         }
 
+    def translation(self) -> "TranslationTable":
+        """Returns the same map as a table of `str.translate`, which needs no TensorFlow."""
+        return TranslationTable(self)
+
     def map(self) -> CodePointMap:
         """Returns the map from strings to words separated by spaces."""
         return _map(self)
@@ -77,28 +81,51 @@ def _map(options):
 
 
 def _changes(options):
+    change = _change_of(options)
+    pairs = ((point, change(point)) for point in range(CODE_POINTS) if point not in SURROGATES)
+    return {point: sequence for point, sequence in pairs if sequence is not None}
+
+
+def _change_of(options):
+    """Returns a function from a code point to its replacement, `None` if it does not change."""
     removed, spaces, punctuation = (members(r) for r in (REMOVED, SPACES, PUNCTUATION))
     chinese = members(CHINESE) if options.handle_chinese_chars else frozenset()
     spelled = _speller(options)
     respelled = punctuation | chinese | members(MARKS) | members((a, b) for a, b, _ in LOWERCASE)
-    removed = removed.difference(SURROGATES) if options.clean_text else frozenset()
-    changes: dict[int, tuple[int, ...]] = dict.fromkeys(removed, ())
-    for point in range(CODE_POINTS):
-        if point in changes or point in SURROGATES:
-            continue
+    removed = removed if options.clean_text else frozenset()
+
+    def change(point):
+        if point in removed:
+            return ()
         if point in spaces:
-            changes[point] = (SPACE,)
-        elif point not in respelled and _is_plain(chr(point)):
-            continue
-        else:
-            around = (SPACE,) * (point in chinese)
-            sequence = around
-            for letter in map(ord, spelled(chr(point))):
-                sequence += (SPACE, letter, SPACE) if letter in punctuation else (letter,)
-            sequence += around
-            if sequence != (point,):
-                changes[point] = sequence
-    return changes
+            return (SPACE,)
+        if point not in respelled and _is_plain(chr(point)):
+            return None
+        around = (SPACE,) * (point in chinese)
+        sequence = around
+        for letter in map(ord, spelled(chr(point))):
+            sequence += (SPACE, letter, SPACE) if letter in punctuation else (letter,)
+        sequence += around
+        return None if sequence == (point,) else sequence
+
+    return change
+
+
+class TranslationTable(dict):
+    """The table of `str.translate` of a `BertNormalizer`, which grows by what texts contain.
+
+    Args:
+        options: The `BertNormalizer`.
+    """
+
+    def __init__(self, options):
+        super().__init__()
+        self._change = _change_of(options)
+
+    def __missing__(self, point: int) -> str:
+        sequence = self._change(point)
+        self[point] = text = chr(point) if sequence is None else "".join(map(chr, sequence))
+        return text
 
 
 def _is_plain(letter):

@@ -10,8 +10,7 @@ import collections
 import itertools
 import math
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.sentencepiece_model import NO_RULES, messages
 

@@ -9,11 +9,11 @@ neighbours of neighbours, so that a text of N code points needs log2(N) steps.
 import functools
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import CODE_POINTS, CodePointTable, latest, members, shifted
-from keras_transformer.text.unicode_ranges import (
+from keras_transformer.text.letter_ranges import (
     COMBINING,
     LETTERS,
     LOWERCASE_LETTERS,

@@ -1,8 +1,8 @@
 """Maps from Unicode code points to others and to numbers, two-level tables in the graph."""
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.ragged_rows import row_ids, row_sums
 
@@ -76,7 +76,7 @@ class CodePointMap:
         return tf.where(mapped < 0, tf.repeat(flat, lengths), mapped), lengths
 
 
-def decode_with_places(strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+def decode_with_places(strings) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
     """Returns ragged code points `[B, (N)]`, and the bytes at which each begins and ends.
 
     Args:

@@ -2,9 +2,7 @@
 
 import string
 
-import tensorflow as tf
-import tensorflow_text
-
+from keras_transformer.lazy_tensorflow import tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import shifted
 from keras_transformer.text.ragged_rows import row_ids
@@ -41,7 +39,7 @@ class FoundTokens:
     def __init__(self, ids):
         self.ids = dict(sorted(ids.items(), key=lambda item: -len(item[0])))
 
-    def split(self, strings) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    def split(self, strings) -> "tuple[tf.RaggedTensor, tf.RaggedTensor]":
         """Returns the tokens and the texts between them, ragged `[B, (C)]`, and their offsets.
 
         Args:

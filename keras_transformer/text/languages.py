@@ -4,8 +4,8 @@ import dataclasses
 import difflib
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.language_names import close_names
 from keras_transformer.text.written_codes import WrittenCodes
@@ -194,7 +194,7 @@ class Languages:
         return look_up({**self.ids, **({} if default is None else {"": self.ids[default]})}, codes)
 
 
-def with_front(ids, front, languages, texts) -> tf.RaggedTensor:
+def with_front(ids, front, languages, texts) -> "tf.RaggedTensor":
     """Returns ragged token ids `[B, (S)]` with other ids `[B, N]` in place of the first N.
 
     Args:

@@ -11,8 +11,8 @@ import unicodedata
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import (
     CODE_POINTS,
@@ -45,7 +45,7 @@ class Composed(typing.NamedTuple):
             that were reordered or composed share the bytes of their group.
     """
 
-    points: tf.RaggedTensor
+    points: "tf.RaggedTensor"
     place: Tensor
     after: Tensor
 

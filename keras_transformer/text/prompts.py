@@ -4,8 +4,7 @@ import dataclasses
 import typing
 from typing import Any
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

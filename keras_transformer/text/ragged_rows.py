@@ -4,8 +4,7 @@
 long as the longest one: one text of 100,000 letters in a batch of short ones would take gigabytes.
 """
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 

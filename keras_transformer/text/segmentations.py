@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.string_table import StringTable
 

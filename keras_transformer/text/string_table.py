@@ -1,8 +1,8 @@
 """Tables from strings to integers, in the graph and without a resource."""
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 BUCKETS = 2**62  # so many that strings of a table with equal hashes do not occur

@@ -5,9 +5,8 @@ import functools
 import unicodedata
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text
 
+from keras_transformer.lazy_tensorflow import tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import CODE_POINTS, CodePointMap, members
 from keras_transformer.text.unicode_ranges import (

@@ -1,7 +1,6 @@
 """Words of strings, which white space separates, in the graph."""
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.code_points import decode_with_places
 from keras_transformer.text.ragged_rows import row_ids

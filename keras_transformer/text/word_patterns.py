@@ -9,9 +9,9 @@ import functools
 import re
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.checks import check_choice
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.cased_words import CodePoints, word_starts
 from keras_transformer.text.code_points import (
@@ -22,15 +22,15 @@ from keras_transformer.text.code_points import (
     ranges_of,
     shifted,
 )
-from keras_transformer.text.unicode_ranges import (
+from keras_transformer.text.letter_ranges import (
     COMBINING,
     LETTERS,
     LOWERCASE_LETTERS,
     NEW_DIGITS,
     NUMBERS,
-    SPACES,
     UPPERCASE_LETTERS,
 )
+from keras_transformer.text.unicode_ranges import SPACES
 
 SPACE, LETTER, NUMBER, OTHER, EDGE = range(5)  # classes; the edge of a text is none of its own
 CLASSES = {SPACE: SPACES, LETTER: LETTERS, NUMBER: NUMBERS}

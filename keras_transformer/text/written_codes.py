@@ -7,8 +7,7 @@ that the SentencePiece model does not have: `split_code` and `split_codes` take 
 import dataclasses
 import re
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.white_space import SPACE
 

@@ -17,9 +17,9 @@ from support import small_config
 import keras_transformer
 from keras_transformer import Beam, Greedy
 from keras_transformer.cli import command
-from keras_transformer.cli.command import importing_quickly, lines_of_level
 from keras_transformer.cli.main import cli
 from keras_transformer.cli.places import check_folder
+from keras_transformer.cli.tensorflow_start import importing_quickly, lines_of_level
 from keras_transformer.export.saved_model import runtime
 from keras_transformer.export.saved_model.runtime import SavedModelTranslator
 
@@ -84,7 +84,7 @@ def test_only_exports_and_conversions_return_free_memory(arguments, before, expe
     if before is None:
         monkeypatch.delenv(name)
     seen, calls = [], []
-    monkeypatch.setattr(command, "_start_tensorflow", lambda: seen.append(os.environ.get(name)))
+    monkeypatch.setattr(command, "start_tensorflow", lambda: seen.append(os.environ.get(name)))
     monkeypatch.setattr(command, "return_large_blocks", lambda: calls.append(1))
     assert run(*arguments).exit_code != 0
     assert seen == [expected] and len(calls) == (expected is not None)
@@ -323,7 +323,7 @@ def test_warnings_of_other_packages_about_each_other_are_no_errors(monkeypatch):
         warnings.resetwarnings()
         warnings.simplefilter("error")
         variable = keras.Variable([1.0, 2.0])
-        command._start_tensorflow()
+        command.start_tensorflow()
         np.testing.assert_array_equal(keras.ops.convert_to_numpy(variable), [1.0, 2.0])
         warnings.warn("ast.Str is deprecated and will", DeprecationWarning, stacklevel=1)  # gast
         with pytest.raises(DeprecationWarning, match="another"):

@@ -26,7 +26,7 @@ from keras_transformer.export.saved_model.loaders import SessionModel
 from keras_transformer.export.saved_model.runtime import SavedModelSinglePass
 from keras_transformer.models import EmbedderConfig, TextEmbedder
 from keras_transformer.pipelines import Embedder
-from keras_transformer.tasks.embedding.pipeline import TextVector
+from keras_transformer.tasks.embedding.codec import TextVector
 from keras_transformer.tasks.strings import traced_once
 from keras_transformer.text.prompts import TextPrompts
 

@@ -42,7 +42,7 @@ from keras_transformer.models import (
 )
 from keras_transformer.pipelines import QuestionAnswerer, TextClassificationPipeline
 from keras_transformer.pretrained.read import read_checkpoint
-from keras_transformer.tasks.embedding.pipeline import TextVector
+from keras_transformer.tasks.embedding.codec import TextVector
 from keras_transformer.training.converted import write_converted
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason=install_hint("ctranslate2"))

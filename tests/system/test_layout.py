@@ -17,11 +17,7 @@ FOLDERS = ("keras_transformer", "training", "export")
 # The files that import each heavy dependency, so that it can be replaced in one place.
 WRAPPERS = {
     "tensorflow_text": {
-        "keras_transformer/text/tokenizers/byte_bpe.py",
-        "keras_transformer/text/tokenizers/sentencepiece.py",
-        "keras_transformer/text/found_tokens.py",
-        "keras_transformer/text/text_steps.py",
-        "keras_transformer/text/tokenizers/wordpiece.py",
+        "keras_transformer/lazy_tensorflow.py",
         "export/litert/fast_tokenizer.py",
     },
     "tensorflow_datasets": {

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.pipelines import Embedder
 from keras_transformer.tasks import TASKS
-from keras_transformer.tasks.embedding.pipeline import VectorCodec
+from keras_transformer.tasks.embedding.codec import VectorCodec
 from keras_transformer.tasks.run import Run
 from keras_transformer.text.prompts import TextPrompts
 from keras_transformer.training.inputs import take_tokenizers

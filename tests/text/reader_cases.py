@@ -10,7 +10,7 @@ import test_word_patterns
 import test_wordpiece
 from hostile_texts import hostile
 
-from keras_transformer.text import nfc, unicode_ranges
+from keras_transformer.text import letter_ranges, nfc, unicode_ranges
 from keras_transformer.text.bert_normalizer import BertNormalizer
 from keras_transformer.text.code_points import members
 from keras_transformer.text.tokenizers import ByteBPETokenizer, Tokenizers, WordPieceTokenizer
@@ -104,9 +104,10 @@ def utf_16_places(text):
 
 def edges():
     """Returns each first and last code point of each class, and their neighbours, as characters."""
-    names = ["REMOVED", "SPACES", "MARKS", "PUNCTUATION", "ORDERED", "WHOLE", "APART", "LETTERS"]
-    ranges = [*(getattr(unicode_ranges, name) for name in (*names, "NUMBERS", "NEW_DIGITS"))]
-    ranges += [unicode_ranges.COMBINING, unicode_ranges.UPPERCASE_LETTERS]
+    names = ["REMOVED", "SPACES", "MARKS", "PUNCTUATION", "ORDERED", "WHOLE", "APART"]
+    ranges = [getattr(unicode_ranges, name) for name in names]
+    names = "LETTERS", "NUMBERS", "NEW_DIGITS", "COMBINING", "UPPERCASE_LETTERS"
+    ranges += [getattr(letter_ranges, name) for name in names]
     ranges += [[edge[:2] for edge in unicode_ranges.LOWERCASE], nfc.code_points()["seconds"]]
     points = {
         edge + near for pairs in ranges for pair in pairs for edge in pair for near in (-1, 0, 1)

@@ -9,10 +9,11 @@ from test_tokenizers import LETTERS, learned
 
 from keras_transformer.export.litert.packed import pack, unpack
 from keras_transformer.tasks.classification.pipeline import ClassificationCodec
-from keras_transformer.text import unicode_ranges
+from keras_transformer.text import letter_ranges, unicode_ranges
 from keras_transformer.text.code_points import members, ranges_of
+from keras_transformer.text.letter_ranges import NUMBERS
 from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.text.unicode_ranges import APART, NUMBERS, WHOLE
+from keras_transformer.text.unicode_ranges import APART, WHOLE
 
 
 def test_a_packed_file_has_them_and_is_read_without_them(tmp_path):
@@ -71,7 +72,7 @@ def test_classes_of_patterns_are_those_of_unicode_16():
     counts = {"LETTERS": letters, "NUMBERS": numbers, "COMBINING": 2020 + 468 + 13}
     counts |= {"UPPERCASE_LETTERS": 1858 + 31, "LOWERCASE_LETTERS": 2258}
     for name, count in counts.items():
-        assert len(members(getattr(unicode_ranges, name))) == count, name
+        assert len(members(getattr(letter_ranges, name))) == count, name
 
 
 def test_bert_removes_marks_and_splits_punctuation_of_unicode_8():

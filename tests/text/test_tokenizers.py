@@ -162,3 +162,8 @@ def test_another_kind_of_tokenizer_takes_a_class_and_a_line(pair, tmp_path, monk
     (tmp_path / "tokenizer.letters").write_bytes(b"x")
     with pytest.raises(ValueError, match="tokenizer.letters: letters must be ASCII."):
         run.load_tokenizers()
+
+
+def test_kinds_name_the_endings_of_their_classes():
+    for kind in KINDS:
+        assert kind.load().endings == kind.endings and kind.load().__name__ == kind.name

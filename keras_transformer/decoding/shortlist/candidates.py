@@ -3,10 +3,10 @@
 import typing
 
 import numpy as np
-import tensorflow as tf
 
 from keras_transformer.config.rules import OutputRules
 from keras_transformer.decoding.predictor import Vocabulary
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
 
 MULTIPLE = 8  # of all sizes, so that matrix products use whole vector registers
@@ -122,9 +122,9 @@ class Candidates(typing.NamedTuple):
         vocabulary: The `Vocabulary` of the candidates.
     """
 
-    ids: tf.Tensor
-    allowed: tf.Tensor
-    places: tf.Tensor
+    ids: "tf.Tensor"
+    allowed: "tf.Tensor"
+    places: "tf.Tensor"
     vocabulary: Vocabulary
 
     @classmethod

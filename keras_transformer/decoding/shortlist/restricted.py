@@ -4,8 +4,6 @@ import dataclasses
 import functools
 from typing import Any, NoReturn
 
-import tensorflow as tf
-
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.constraints import (
     checked_banned,
@@ -18,6 +16,7 @@ from keras_transformer.decoding.encoder_decoder import EncoderDecoder
 from keras_transformer.decoding.ensemble import joined, log_mean
 from keras_transformer.decoding.predictor import NEVER, Predictor, Step, Vocabulary
 from keras_transformer.decoding.shortlist.candidates import Candidates, Lists, count, sizes_of
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
 

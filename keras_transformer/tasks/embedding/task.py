@@ -26,6 +26,11 @@ class EmbeddingTask(TextPairsTask):
 
         return Embedder
 
+    def answering_class(self) -> type[Any]:  # noqa: D102
+        from keras_transformer.tasks.embedding.codec import EmbeddingAnswers
+
+        return EmbeddingAnswers
+
     def similarities(self, pipeline, results, others) -> Any:
         """Returns a function of the dot products of vectors; see `TextPairsTask.similarities`."""
         ours, theirs = (np.asarray(pipeline.stacked(x), "float64") for x in (results, others))

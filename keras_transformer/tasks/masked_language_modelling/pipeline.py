@@ -10,7 +10,8 @@ from keras_transformer.tasks.masked_language_modelling.masking import require_ma
 from keras_transformer.tasks.masked_language_modelling.model import MaskedLanguageModel
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Choice, log_of
-from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, quoted
+from keras_transformer.tasks.single_pass.text_pass import TextPass
 from keras_transformer.tasks.strings import encode
 from keras_transformer.tensors import Tensor
 

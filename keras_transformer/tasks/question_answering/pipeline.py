@@ -8,7 +8,7 @@ from keras_transformer.checks import check_flag
 from keras_transformer.config.pair_layout import LAYOUTS
 from keras_transformer.tasks.question_answering.codec import AnswerCodec
 from keras_transformer.tasks.question_answering.model import SpanPredictor
-from keras_transformer.tasks.single_pass.text import TextPass
+from keras_transformer.tasks.single_pass.text_pass import TextPass
 
 
 class QuestionAnswerer(TextPass):

@@ -12,8 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
-import tensorflow as tf
-
+from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tensors import Tensor
 
@@ -256,6 +255,17 @@ class Codec(abc.ABC):
         """
         raise NotImplementedError
 
+    def plainly_encoded(self, examples: list) -> Any | None:
+        """Returns the result of `encode` as arrays, computed without TensorFlow.
+
+        Args:
+            examples: Result of `check`.
+
+        Returns:
+            Two dictionaries; `None` if the codec or its tokenizer has no plain form.
+        """
+        return None
+
     # In a graph
 
     @abc.abstractmethod
@@ -303,13 +313,20 @@ class Codec(abc.ABC):
     @abc.abstractmethod
     def input_specs(
         self, rows: int | None = None, length: int | None = None
-    ) -> dict[str, tf.TensorSpec]:
+    ) -> "dict[str, tf.TensorSpec]":
         """Returns a dictionary of the `tf.TensorSpec`s of the model's inputs.
 
         Args:
             rows: Number of rows. `None`: any.
             length: Length of the rows, if they have one. `None`: any.
         """
+
+    def input_shapes(
+        self, rows: int | None = None, length: int | None = None
+    ) -> dict[str, tuple[Sequence[int | None], Any]]:
+        """Returns the shapes and the NumPy dtypes of `input_specs`, by name."""
+        specs = self.input_specs(rows, length)
+        return {name: (x.shape.as_list(), x.dtype.as_numpy_dtype) for name, x in specs.items()}
 
     def usual_lengths(self) -> list[int] | None:
         """Returns the lengths of rows for which a .tflite file has a signature by default.

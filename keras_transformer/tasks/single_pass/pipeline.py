@@ -21,8 +21,6 @@ class SinglePass(PassAnswering, Pipeline):
         codec: The `Codec`.
     """
 
-    codec_class: Any = None
-
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self._responder = traced_once(self._trace)

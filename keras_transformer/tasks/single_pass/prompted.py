@@ -1,16 +1,13 @@
-"""Codecs and pipelines of models that put a prompt in front of a text, such as `query: `."""
+"""Codecs of models that put a prompt in front of a text, such as `query: `."""
 
-import functools
 from typing import Any, ClassVar, TypeVar
 
-import tensorflow as tf
-
-from keras_transformer.tasks.single_pass.text import TextCodec, TextPass
+from keras_transformer.lazy_tensorflow import tf
+from keras_transformer.tasks.single_pass.text import TextCodec
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.prompts import TextPrompts
 
 Kind = TypeVar("Kind", bound="PromptedCodec")
-Pass = TypeVar("Pass", bound="PromptedPass")
 
 
 class PromptedCodec(TextCodec):
@@ -31,8 +28,12 @@ class PromptedCodec(TextCodec):
     def __init__(self, tokenizer, max_length, choices=None):
         super().__init__(tokenizer, max_length)
         self.choices = self.choices if choices is None else choices
-        if self.choices.texts:
-            self.option_specs = {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
+
+    @property
+    def option_specs(self) -> dict[str, Any]:  # noqa: D102
+        if not self.choices.texts:
+            return {}
+        return {"prompt": tf.TensorSpec([None], tf.string, name="prompt")}
 
     def with_choices(self: Kind, choices) -> Kind:
         """Returns a codec that differs in its `TextPrompts`."""
@@ -61,6 +62,13 @@ class PromptedCodec(TextCodec):
         if prompt is not None or text:
             sentences = tf.strings.join([text, sentences])
         return super().encode(sentences)
+
+    def plainly_encoded(self, examples) -> Any | None:  # noqa: D102
+        if type(self).encode is not PromptedCodec.encode or self.tokenizer.plain is None:
+            return None
+        text = self.choices.text
+        texts = [x if isinstance(x, bytes) else x.encode() for x in examples]
+        return self._plain_rows([text.encode() + x for x in texts] if text else texts)
 
     @classmethod
     def of_lines(cls, metadata) -> type[Any]:
@@ -94,41 +102,3 @@ class PromptedCodec(TextCodec):
                 "string for none."
             )
         return [texts, strings]
-
-
-class PromptedPass(TextPass):
-    """A `TextPass` whose codec is a `PromptedCodec`."""
-
-    settings = ("prompt",)
-
-    def __init__(self, *arguments: Any):
-        super().__init__(*arguments)
-        # Hidden in a closure: a SavedModel of this pipeline would contain the others.
-        prompted = functools.cache(lambda prompt: self.with_settings(prompt=prompt))
-        self.prompted = lambda prompt: prompted(prompt)
-
-    @classmethod
-    def with_files_of(  # noqa: D102
-        cls: type[Pass], run: Any, model: Any, max_length: int | None = None
-    ) -> Pass:
-        return super().with_files_of(run, model, max_length).with_prompts(run.read_prompts())
-
-    @classmethod
-    def of_checkpoint(  # noqa: D102
-        cls: type[Pass], checkpoint: Any, max_length: int | None = None
-    ) -> Pass:
-        return super().of_checkpoint(checkpoint, max_length).with_prompts(checkpoint.prompts)
-
-    def with_model(self: Pass, model: Any) -> Pass:  # noqa: D102
-        pipeline = super().with_model(model)
-        pipeline.codec = self.codec
-        return pipeline
-
-    def with_prompts(self: Pass, prompts: TextPrompts | None) -> Pass:
-        """Returns a pipeline that differs in its `TextPrompts`; `None`: it has none."""
-        pipeline = self.with_model(self.model if len(self.models) == 1 else list(self.models))
-        pipeline.codec = self.codec.with_choices(prompts)
-        return pipeline
-
-    def _set(self, name, value):
-        self.codec = self.codec.with_choices(self.codec.choices.replaced(value))

@@ -1,23 +1,18 @@
-"""Codecs and pipelines of models that read a text and answer in one pass."""
+"""Codecs of models that read a text and answer in one pass."""
 
-import abc
 import json
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
-import keras
-import tensorflow as tf
+import numpy as np
 
-from keras_transformer.tasks.pipeline import TextPipeline
+from keras_transformer.lazy_tensorflow import LateAttribute, tf
 from keras_transformer.tasks.single_pass.codec import Codec
-from keras_transformer.tasks.single_pass.pipeline import SinglePass
-from keras_transformer.tasks.strings import check_samples, check_sentences, encode
+from keras_transformer.tasks.strings import check_samples, check_sentences, encode, encode_plain
 from keras_transformer.tasks.token_rows import checked_ids, empty_where_invalid, valid_rows
 from keras_transformer.tensors import Tensor
-from keras_transformer.text.tokenizers import Tokenizer, Tokenizers
+from keras_transformer.text.tokenizers import Tokenizers
 
 Kind = TypeVar("Kind", bound="TextCodec")
-Pass = TypeVar("Pass", bound="TextPass")
 
 RULE = (
     "Each row: the ids of a text's tokens, each at least 0 and below vocab_size, none of them pad "
@@ -37,7 +32,9 @@ class TextCodec(Codec):
     example = "text"
     signature = "tokens"
     own_metadata = ("max_length",)
-    request_specs = {"sentences": tf.TensorSpec([None], tf.string, name="sentences")}
+    request_specs = LateAttribute(
+        lambda: {"sentences": tf.TensorSpec([None], tf.string, name="sentences")}
+    )
 
     def __init__(self, tokenizer, max_length):
         self.tokenizer = Tokenizers.of(tokenizer).source
@@ -61,6 +58,20 @@ class TextCodec(Codec):
         ids, truncated, _ = encode(self.tokenizer, sentences, self.longest)
         return {"source": ids.to_tensor(self.tokenizer.pad_id)}, {"truncated": truncated}
 
+    def plainly_encoded(self, examples) -> Any | None:  # noqa: D102
+        # A class that encodes in another way has no plain form unless it defines one.
+        if type(self).encode is not TextCodec.encode or self.tokenizer.plain is None:
+            return None
+        return self._plain_rows(examples)
+
+    def _plain_rows(self, texts):
+        """Returns the result of `encode` for a list of texts, as arrays."""
+        rows, truncated, _ = encode_plain(self.tokenizer, texts, self.longest)
+        source = np.full([len(rows), max(map(len, rows), default=0)], self.tokenizer.pad_id)
+        for place, row in zip(source, rows, strict=True):
+            place[: len(row)] = row
+        return {"source": source.astype(np.int32)}, {"truncated": truncated}
+
     def checked(self, source) -> dict[str, Tensor]:  # noqa: D102
         return {"source": checked_ids(source, self.tokenizer, self.longest)}
 
@@ -69,12 +80,17 @@ class TextCodec(Codec):
         valid = valid_rows(source, self.tokenizer, separators=begins)  # [B]
         return valid, {"source": empty_where_invalid(source, valid, self.tokenizer)}
 
-    def input_specs(self, rows=None, length=None) -> dict[str, tf.TensorSpec]:  # noqa: D102
+    def input_specs(self, rows=None, length=None) -> "dict[str, tf.TensorSpec]":  # noqa: D102
         return {"source": tf.TensorSpec([rows, length], tf.int32, name="source")}
 
+    def input_shapes(self, rows=None, length=None) -> dict[str, tuple]:  # noqa: D102
+        if type(self).input_specs is not TextCodec.input_specs:
+            return super().input_shapes(rows, length)
+        return {"source": ([rows, length], np.int32)}
+
     def lengths(self, inputs) -> list[int]:  # noqa: D102
-        real = tf.not_equal(inputs["source"], self.tokenizer.pad_id)
-        return tf.reduce_sum(tf.cast(real, tf.int32), axis=1).numpy().tolist()
+        real = np.asarray(inputs["source"]) != self.tokenizer.pad_id
+        return real.sum(axis=1).tolist()
 
     def metadata(self) -> dict[str, Any]:  # noqa: D102
         tokenizer = self.tokenizer
@@ -117,44 +133,3 @@ def quoted(strings) -> str:
     """Returns the beginnings of strings as JSON without single quotes, which a shell reads."""
     strings = [string[:LONGEST_TEXT] for string in strings]
     return json.dumps(strings).replace("'", "\\u0027")
-
-
-class TextPass(SinglePass, TextPipeline, abc.ABC):
-    """A trained model that answers in one pass about a text, with its tokenizer.
-
-    Args:
-        model, tokenizer, max_length: See `TextPipeline`. Longer texts are truncated.
-    """
-
-    def __init__(
-        self,
-        model: keras.Model | Sequence[keras.Model],
-        tokenizer: Tokenizer | tuple[Tokenizer, Tokenizer],
-        max_length: int | None = None,
-    ):
-        super().__init__(model, tokenizer, max_length)
-        self.codec = self.make_codec()
-        self.check_models()
-
-    def with_settings(self: Pass, **settings: Any) -> Pass:  # noqa: D102
-        self.check_settings(settings)
-        models = self.model if len(self.models) == 1 else list(self.models)
-        pipeline = self.with_model(models)
-        for name, value in settings.items():
-            pipeline._set(name, value)
-        return pipeline
-
-    def _set(self, name, value):
-        """Sets one of the `settings` of a new pipeline; see `with_settings`."""
-        raise NotImplementedError
-
-    def make_codec(self) -> Any:
-        """Returns the codec."""
-        return self.codec_class(self.tokenizers, self.max_length)
-
-    def reading(self, sentence: str) -> tuple[Any, dict[str, tuple[list[str], list[str]]], bool]:
-        """Returns the tokens of the text; see `TextPipeline.reading`."""
-        inputs, others = self.codec.encode(tf.constant([sentence]))
-        ids = inputs["source"]  # [1, S]
-        pieces = self.source_tokenizer.pieces(ids[0].numpy())
-        return ids, {"encoder": (pieces, pieces)}, bool(others["truncated"][0])

@@ -3,7 +3,8 @@
 from typing import Any, TypeVar
 
 from keras_transformer.tasks.single_pass.labels import LabelCodec
-from keras_transformer.tasks.single_pass.text import TextCodec, TextPass
+from keras_transformer.tasks.single_pass.text import TextCodec
+from keras_transformer.tasks.single_pass.text_pass import TextPass
 
 Kind = TypeVar("Kind", bound="TextLabelCodec")
 

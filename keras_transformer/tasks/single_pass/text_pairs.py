@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from keras_transformer.checks import check_count
 from keras_transformer.ordering import descending
-from keras_transformer.tasks.single_pass.text import TextCodec, TextPass
+from keras_transformer.tasks.single_pass.text import TextCodec
+from keras_transformer.tasks.single_pass.text_pass import TextPass
 from keras_transformer.tasks.strings import check_sentences
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.pairs import parse

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_transformer.checks import check_count
 from keras_transformer.postings import Postings
-from keras_transformer.tasks.single_pass.prompted import PromptedPass
+from keras_transformer.tasks.single_pass.prompted_pass import PromptedPass
 from keras_transformer.tasks.sparse_embedding.codec import SparseVectorCodec
 from keras_transformer.tasks.sparse_embedding.model import SparseTextEmbedder
 from keras_transformer.tasks.sparse_embedding.vector import SparseVector

@@ -1,10 +1,10 @@
 """The pipeline of summarisation: a `Transformer` with its tokenizers."""
 
 from keras_transformer.tasks.conditional_generator import ConditionalGenerator
-from keras_transformer.tasks.results import Summary
+from keras_transformer.tasks.summarization.answers import SummarizationAnswers
 
 
-class Summarizer(ConditionalGenerator):
+class Summarizer(SummarizationAnswers, ConditionalGenerator):
     """A trained `Transformer` that summarises texts, with its tokenizers.
 
     A text that is longer than `max_length` tokens is truncated, and its `Summary` is `truncated`.
@@ -28,8 +28,5 @@ class Summarizer(ConditionalGenerator):
         summarizer(["The customer is from Chad. ..."], search=Beam(4, min_length=5))
     """
 
-    task = "summarization"
-    result = Summary
-    output = "summary"
     purpose = "Summarises texts"
     participle = "summarising"

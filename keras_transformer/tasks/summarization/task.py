@@ -22,6 +22,11 @@ class SummarizationTask(SourceToTargetTask):
 
         return Summarizer
 
+    def answering_class(self) -> type[Any]:  # noqa: D102
+        from keras_transformer.tasks.summarization.answers import SummarizationAnswers
+
+        return SummarizationAnswers
+
     def require(self, settings) -> None:  # noqa: D102
         if settings.training.validate_sentences:
             from keras_transformer.tasks.summarization.metrics import load_scorer

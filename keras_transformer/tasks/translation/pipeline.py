@@ -1,10 +1,10 @@
 """The pipeline of translation: a `Transformer` with its tokenizers."""
 
 from keras_transformer.tasks.conditional_generator import ConditionalGenerator
-from keras_transformer.tasks.results import Translation
+from keras_transformer.tasks.translation.answers import TranslationAnswers
 
 
-class Translator(ConditionalGenerator):
+class Translator(TranslationAnswers, ConditionalGenerator):
     """A trained `Transformer` that translates strings, with its tokenizers.
 
     Args:
@@ -29,8 +29,5 @@ class Translator(ConditionalGenerator):
         translator(["in 17 weeks", "Monday, 3 March 2031"], search=Beam(4, length_penalty=0.6))
     """
 
-    task = "translation"
-    result = Translation
-    output = "translation"
     purpose = "Translates"
     participle = "translating"

@@ -22,6 +22,11 @@ class TranslationTask(SourceToTargetTask):
 
         return Translator
 
+    def answering_class(self) -> type[Any]:  # noqa: D102
+        from keras_transformer.tasks.translation.answers import TranslationAnswers
+
+        return TranslationAnswers
+
     def measure(self, pipeline, inputs, references) -> dict[str, Any]:  # noqa: D102
         from keras_transformer.text.quality import score
 

@@ -1,15 +1,5 @@
 """Tokenizers, which convert strings to token ids and back."""
 
-from keras_transformer.text.tokenizers.byte_bpe import ByteBPETokenizer
-from keras_transformer.text.tokenizers.pair import Tokenizers
-from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
-from keras_transformer.text.tokenizers.tokenizer import Tokenizer
-from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
+from keras_transformer.lazy import lazy_names
 
-__all__ = [
-    "ByteBPETokenizer",
-    "SentencePieceTokenizer",
-    "Tokenizer",
-    "Tokenizers",
-    "WordPieceTokenizer",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -5,9 +5,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-import tensorflow as tf
-import tensorflow_text
-
+from keras_transformer.lazy_tensorflow import graph_method, tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text import word_patterns
 from keras_transformer.text.byte_pairs import (
@@ -34,9 +32,9 @@ from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.smaller_model import PLACEHOLDER
 from keras_transformer.text.tokenizers.tokenizer import (
     BYTES_PER_TOKEN,
-    STRINGS,
     Tokenizer,
     ids_of,
+    strings_spec,
 )
 
 FILE = ".bpe.json"
@@ -105,7 +103,7 @@ class ByteBPETokenizer(Tokenizer):
         no_text: Iterable[str] = (),
         name: str | None = None,
     ):
-        super().__init__(name=name)
+        super().__init__(name)
         special, pieces = special or SPECIAL, tuple(pieces)
         merges = tuple(tuple(pair) for pair in merges)
         ids = ids_of(pieces)
@@ -148,7 +146,7 @@ class ByteBPETokenizer(Tokenizer):
     def bytes_per_token(self) -> int:  # noqa: D102
         return max(BYTES_PER_TOKEN, self._longest)
 
-    def encode(self, strings: Tensor) -> tf.RaggedTensor:
+    def encode(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings: see `Tokenizer.encode`."""
         pieces = self.tokenize(strings)  # [B, (S)]
         column = tf.ones([pieces.nrows(), 1], tf.int32)
@@ -157,15 +155,15 @@ class ByteBPETokenizer(Tokenizer):
             parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
         return tf.concat(parts, axis=1)
 
-    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
+    def tokenize(self, strings: Tensor) -> "tf.RaggedTensor":  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))[0]
 
-    def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:  # noqa: D102
+    def tokenize_words(self, words: Tensor, first: Tensor) -> "tf.RaggedTensor":  # noqa: D102
         return self.tokenize(tf.where(first, words, tf.strings.join([" ", words])))
 
     def tokenize_with_offsets(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         A space before a word belongs to the first token of the word, as do its bytes; a token may
@@ -175,12 +173,12 @@ class ByteBPETokenizer(Tokenizer):
 
     def tokenize_with_words(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`."""
         ids, *_, begins, ends = self._tokenize(tf.convert_to_tensor(strings, tf.string))
         return ids, begins, ends
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @graph_method(strings_spec)
     def _tokenize(self, strings):
         """Ids, and the bytes at which each token and its word begin and end, ragged `[B, (S)]`."""
         return (self._tokenize_between if self._found().ids else self._tokenize_plain)(strings)

@@ -1,16 +1,44 @@
 """The tokenizers of a model's source and target, which are often one."""
 
+import dataclasses
+import importlib
 import json
 import typing
 from collections.abc import Callable
 from typing import Any
 
-from keras_transformer.text.tokenizers.byte_bpe import ByteBPETokenizer
-from keras_transformer.text.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_transformer.text.tokenizers.tokenizer import Tokenizer
-from keras_transformer.text.tokenizers.wordpiece import WordPieceTokenizer
 
-KINDS = (SentencePieceTokenizer, WordPieceTokenizer, ByteBPETokenizer)  # all kinds of tokenizers
+PACKAGE = "keras_transformer.text.tokenizers"
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A kind of tokenizer, whose module is imported when it is used.
+
+    Args:
+        module, name: The module in this package, and the class.
+        endings: See `Tokenizer`.
+    """
+
+    module: str
+    name: str
+    endings: tuple[str, ...]
+
+    def load(self) -> type[Tokenizer]:
+        """Returns the class."""
+        return getattr(importlib.import_module(f"{PACKAGE}.{self.module}"), self.name)
+
+    def from_files(self, files: dict[str, bytes]) -> Tokenizer:
+        """Returns the tokenizer from the contents of its files: see `Tokenizer.from_files`."""
+        return self.load().from_files(files)
+
+
+KINDS = (
+    Kind("sentencepiece", "SentencePieceTokenizer", (".model", ".ids.json")),
+    Kind("wordpiece", "WordPieceTokenizer", (".wordpiece.json",)),
+    Kind("byte_bpe", "ByteBPETokenizer", (".bpe.json",)),
+)
 # Names of the files of tokenizers, without the endings, which depend on the kind.
 SHARED = "tokenizer"
 SEPARATE = ("source", "target")

@@ -11,12 +11,11 @@ import os
 import zlib
 from pathlib import Path
 
-import tensorflow as tf
-import tensorflow_text
-
+from keras_transformer.lazy_tensorflow import graph_method, tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
+from keras_transformer.text.plain import PlainSentencePiece, PlainTokenizer
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import (
     UNUSED,
@@ -29,7 +28,7 @@ from keras_transformer.text.sentencepiece_package import sentencepiece
 from keras_transformer.text.smaller_model import PLACEHOLDER, needed_pieces, smaller_model
 from keras_transformer.text.string_table import StringTable
 from keras_transformer.text.text_steps import PREFIXES, TextSteps
-from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, STRINGS, Tokenizer
+from keras_transformer.text.tokenizers.tokenizer import BYTES_PER_TOKEN, Tokenizer, strings_spec
 from keras_transformer.text.white_space import words_of
 from keras_transformer.text.written_codes import split_code, split_codes
 
@@ -70,7 +69,7 @@ class SentencePieceTokenizer(Tokenizer):
     endings = (MODEL, TABLE)
 
     def __init__(self, model: bytes, table: PieceTable | None = None, name: str | None = None):
-        super().__init__(name=name)
+        super().__init__(name)
         if not isinstance(model, bytes):
             raise TypeError(
                 "`model` must be the bytes of a SentencePiece model (for a file, use "
@@ -177,7 +176,11 @@ class SentencePieceTokenizer(Tokenizer):
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def encode(self, strings: Tensor) -> tf.RaggedTensor:
+    @functools.cached_property
+    def plain(self) -> PlainTokenizer | None:  # noqa: D102
+        return PlainSentencePiece(self) if self.table is None else None
+
+    def encode(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
         ids = self._encode(tf.convert_to_tensor(strings, tf.string))
         if not self.starts_with_bos:
@@ -185,12 +188,12 @@ class SentencePieceTokenizer(Tokenizer):
         begins = tf.fill([ids.nrows(), 1], self.bos_id)
         return tf.concat([tf.RaggedTensor.from_tensor(begins), ids], axis=1)
 
-    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
+    def tokenize(self, strings: Tensor) -> "tf.RaggedTensor":  # noqa: D102
         return self.encode(strings)[:, self.num_marks - 1 : -1]
 
     def tokenize_with_words(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
 
         Words are what white space separates. A word without tokens is left out.
@@ -206,7 +209,7 @@ class SentencePieceTokenizer(Tokenizer):
             for x in (pieces.values, repeated(begins, repeats), repeated(ends, repeats))
         )
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @graph_method(strings_spec)
     def _encode(self, strings):
         if self.table is None:
             return self._pieces().tokenize(strings)
@@ -272,7 +275,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def tokenize_with_offsets(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Returns tokens and their offsets: see `Tokenizer.tokenize_with_offsets`.
 
         Not for a table with codes in texts or with steps. SentencePiece's mark at the beginning of

@@ -1,23 +1,33 @@
 """`Tokenizer`, the interface that converts strings to token ids and back, in the graph."""
 
+import functools
 import hashlib
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
+from keras_transformer.lazy_tensorflow import graph_method, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.languages import Languages
+from keras_transformer.text.plain import PlainTokenizer
 from keras_transformer.text.white_space import SPACE
+
+BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
+
 
 # Signatures of private functions. The public methods are not a `tf.function`, which does not keep
 # its object alive: `SentencePieceTokenizer.load(path).encode(...)` would fail.
-STRINGS = tf.TensorSpec([None], tf.string, name="strings")
-BYTES_PER_TOKEN = 64  # SentencePiece's tokens have up to 16 characters of up to 4 bytes
-TOKENS = tf.TensorSpec([None, None], tf.int32, name="tokens")
+def strings_spec() -> "list[tf.TensorSpec]":
+    """Returns the signature of a method of strings `[B]`."""
+    return [tf.TensorSpec([None], tf.string, name="strings")]
 
 
-class Tokenizer(tf.Module):
+def tokens_spec() -> "list[tf.TensorSpec]":
+    """Returns the signature of a method of token ids `[B, T]`."""
+    return [tf.TensorSpec([None, None], tf.int32, name="tokens")]
+
+
+class Tokenizer:
     """A vocabulary with its tokenizer, for use in `tf.data`, in a SavedModel, or eagerly.
 
     A `tf.Module` with a `Tokenizer` as an attribute saves the vocabulary together with its graph.
@@ -44,6 +54,9 @@ class Tokenizer(tf.Module):
     starts_with_bos: bool = False
     mask_id: int | None = None
     mask_strips: bool = False
+
+    def __init__(self, name: str | None = None):
+        self.name = name
 
     @property
     def mask(self) -> str | None:
@@ -94,7 +107,12 @@ class Tokenizer(tf.Module):
         front = 0 if self.languages is None else self.languages.size
         return 1 + self.starts_with_bos + front
 
-    def encode(self, strings: Tensor) -> tf.RaggedTensor:
+    @functools.cached_property
+    def plain(self) -> PlainTokenizer | None:
+        """The `PlainTokenizer` with the same ids, which needs no TensorFlow, or `None`."""
+        return None
+
+    def encode(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings as token ids, with the ids that begin and end a text.
 
         Call arguments:
@@ -105,7 +123,7 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:
+    def tokenize(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings as token ids, without the ids that begin and end a text.
 
         Call arguments:
@@ -116,7 +134,7 @@ class Tokenizer(tf.Module):
         """
         return self.encode(strings)[:, :-1]
 
-    def encode_masked(self, strings: Tensor) -> tf.RaggedTensor:
+    def encode_masked(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings as `encode` does, with `mask_id` for each mask token that they contain.
 
         The text between two masks is tokenised by itself, as in Hugging Face's tokenizers.
@@ -148,7 +166,7 @@ class Tokenizer(tf.Module):
             parts.insert(0, tf.RaggedTensor.from_tensor(self.bos_id * column))
         return tf.concat(parts, axis=1)
 
-    def tokenize_words(self, words: Tensor, first: Tensor) -> tf.RaggedTensor:
+    def tokenize_words(self, words: Tensor, first: Tensor) -> "tf.RaggedTensor":
         """Encodes the words of texts one by one, as `tokenize` encodes them in their text.
 
         Call arguments:
@@ -162,7 +180,7 @@ class Tokenizer(tf.Module):
 
     def tokenize_with_offsets(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Encodes strings as `tokenize` does, and returns the offsets of the tokens too.
 
         Call arguments:
@@ -176,7 +194,7 @@ class Tokenizer(tf.Module):
 
     def tokenize_with_words(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Encodes strings as `tokenize` does, and returns the words of the tokens too.
 
         Call arguments:
@@ -189,7 +207,7 @@ class Tokenizer(tf.Module):
         """
         raise NotImplementedError
 
-    def decode(self, tokens: Tensor) -> tf.Tensor:
+    def decode(self, tokens: Tensor) -> "tf.Tensor":
         """Decodes token ids to strings.
 
         Call arguments:
@@ -203,7 +221,7 @@ class Tokenizer(tf.Module):
             tokens = tokens.to_tensor(self.pad_id)
         return self._decode(tf.cast(tokens, tf.int32))
 
-    @tf.function(input_signature=[TOKENS], autograph=False)
+    @graph_method(tokens_spec)
     def _decode(self, tokens):
         ends = tf.cast(tf.equal(tokens, self.eos_id), tf.int32)
         keep = tf.equal(tf.cumsum(ends, axis=1), 0)  # [B, T], False from the first eos on

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import tensorflow as tf
-import tensorflow_text
-
+from keras_transformer.lazy_tensorflow import graph_method, tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.bert_normalizer import SPACE, BertNormalizer
 from keras_transformer.text.code_points import decode_with_places
+from keras_transformer.text.plain import PlainTokenizer, PlainWordPiece
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
-from keras_transformer.text.tokenizers.tokenizer import STRINGS, Tokenizer, ids_of
+from keras_transformer.text.tokenizers.tokenizer import Tokenizer, ids_of, strings_spec
 
 FILE = ".wordpiece.json"
 CONTINUATION = "##"  # prefix of a token that continues a word
@@ -61,7 +60,7 @@ class WordPieceTokenizer(Tokenizer):
         longest_word: int = 100,
         name: str | None = None,
     ):
-        super().__init__(name=name)
+        super().__init__(name)
         special = special or SPECIAL
         pieces = tuple(pieces)
         ids = ids_of(pieces)
@@ -81,7 +80,11 @@ class WordPieceTokenizer(Tokenizer):
         """Special tokens, a dictionary from their roles."""
         return self._special()
 
-    def encode(self, strings: Tensor) -> tf.RaggedTensor:
+    @functools.cached_property
+    def plain(self) -> PlainTokenizer | None:  # noqa: D102
+        return PlainWordPiece(self)
+
+    def encode(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings: see `Tokenizer.encode`.
 
         Each text begins with `bos_id`; the empty string becomes `[bos_id, eos_id]`.
@@ -93,10 +96,10 @@ class WordPieceTokenizer(Tokenizer):
         )
         return tf.concat([begin, pieces, end], axis=1)
 
-    def tokenize(self, strings: Tensor) -> tf.RaggedTensor:  # noqa: D102
+    def tokenize(self, strings: Tensor) -> "tf.RaggedTensor":  # noqa: D102
         return self._tokenize(tf.convert_to_tensor(strings, tf.string))
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @graph_method(strings_spec)
     def _tokenize(self, strings):
         return self._tokenize_words(strings).merge_dims(1, 2)  # [B, (S)]
 
@@ -110,7 +113,7 @@ class WordPieceTokenizer(Tokenizer):
 
     def tokenize_with_words(
         self, strings: Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
+    ) -> "tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]":
         """Returns tokens and the offsets of their words: see `Tokenizer.tokenize_with_words`.
 
         Characters at the end of a word that the normaliser removes, such as accents that are
@@ -118,7 +121,7 @@ class WordPieceTokenizer(Tokenizer):
         """
         return self._tokenize_with_words(tf.convert_to_tensor(strings, tf.string))
 
-    @tf.function(input_signature=[STRINGS], autograph=False)
+    @graph_method(strings_spec)
     def _tokenize_with_words(self, strings):
         by_word = self._tokenize_words(strings)  # [B, (W), (P)]
         points, begins, ends = decode_with_places(strings)

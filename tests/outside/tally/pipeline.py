@@ -6,7 +6,8 @@ import numpy as np
 
 from keras_transformer.tasks.single_pass.guide import Guide
 from keras_transformer.tasks.single_pass.result import Result
-from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, TextPass, quoted
+from keras_transformer.tasks.single_pass.text import MODULES, RULE, TextCodec, quoted
+from keras_transformer.tasks.single_pass.text_pass import TextPass
 
 from .model import Counter
 
