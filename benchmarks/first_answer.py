@@ -12,6 +12,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 import click
@@ -62,15 +63,18 @@ def first_answer(how, model, text) -> First:
     """
     arguments = ["predict", str(model), *([text] if how == "Python" else [])]
     begin = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-c", REPORT + CODES[how], *arguments],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    process.stdin.write(f"{text}\n")
-    process.stdin.close()
-    answer, log = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - begin
+    with tempfile.TemporaryFile("w+") as errors:  # a pipe would fill up
+        process = subprocess.Popen(
+            [sys.executable, "-c", REPORT + CODES[how], *arguments],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+        process.stdin.write(f"{text}\n")
+        process.stdin.close()
+        answer = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begin
+        errors.seek(0)
+        log = errors.read()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode or not answer.strip():
         raise click.ClickException(f"{model}: {log.strip() or 'no answer'}")

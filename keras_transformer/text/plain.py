@@ -8,7 +8,7 @@ import abc
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.text.sentencepiece_model import Processor, with_table
+from keras_transformer.text.sentencepiece_model import UNUSED, Processor, read_model, with_table
 
 MOST_WORDS = 2**16  # words whose tokens are remembered
 
@@ -92,8 +92,65 @@ class PlainSentencePiece(PlainTokenizer):
         super().__init__(tokenizer)
         self._processor = Processor(model_proto=with_table(tokenizer.model))
 
+    @staticmethod
+    def of(tokenizer: Any) -> "PlainSentencePiece | None":
+        """Returns the plain form of a tokenizer, `None` for steps before it, codes or languages."""
+        table = tokenizer.table
+        if table is None:
+            return PlainSentencePiece(tokenizer)
+        if table.steps or table.codes or table.languages is not None:
+            return None
+        return PlainTable(tokenizer)
+
     def rows(self, texts: Sequence[bytes]) -> list[list[int]]:  # noqa: D102
         return self._processor.encode([*texts], add_eos=True, num_threads=1)
 
     def join(self, ids: list[int]) -> str:  # noqa: D102
         return self._processor.decode(ids)
+
+
+class PlainTable(PlainSentencePiece):
+    """The plain form of a `SentencePieceTokenizer` with a table of ids."""
+
+    def __init__(self, tokenizer: Any):
+        super().__init__(tokenizer)
+        unknown = tokenizer.unk_id
+        self._ids = [unknown if number < 0 else number for number in tokenizer.table.ids]
+        unused = unused_ids(tokenizer.model, tokenizer.table)
+        # SentencePiece returns the pieces of bytes as bytes.
+        self._unused = {piece.encode(): number for piece, number in unused.items()}
+
+    def rows(self, texts: Sequence[bytes]) -> list[list[int]]:  # noqa: D102
+        first = [self.tokenizer.bos_id] * self.tokenizer.starts_with_bos
+        return [
+            [*first, *self._row(text, row)]
+            for text, row in zip(texts, super().rows(texts), strict=True)
+        ]
+
+    def _row(self, text, places):
+        row, unknown = [self._ids[place] for place in places], self.tokenizer.unk_id
+        if unknown not in row or not self._unused:
+            return row
+        pieces = self._processor.encode(text, out_type=str, add_eos=True)
+        return [
+            self._unused.get(piece, number) if number == unknown else number
+            for piece, number in zip(pieces, row, strict=True)
+        ]
+
+    def join(self, ids: list[int]) -> str:  # noqa: D102
+        places = (self.tokenizer.table.places[number] for number in ids)
+        return super().join([place for place in places if place >= 0])
+
+
+def unused_ids(model, table) -> dict[str, int]:
+    """Returns the model's ids of pieces that SentencePiece has and cannot encode.
+
+    It turns each run of characters that it does not know into one unknown piece. The vocabulary of
+    a model may still have an id for that text, such as a letter of the other language.
+
+    Args:
+        model: The bytes of the SentencePiece model.
+        table: The `PieceTable`.
+    """
+    pairs = zip(read_model(model).pieces, table.ids, strict=True)
+    return {piece.piece: number for piece, number in pairs if piece.type == UNUSED and number >= 0}

@@ -1,5 +1,6 @@
 """Tokenizers in plain Python return the ids and texts of those in the graph, for hostile texts."""
 
+import dataclasses
 import io
 import itertools
 import random
@@ -12,9 +13,14 @@ from test_wordpiece import LINES, vocabulary
 
 from keras_transformer.tasks.strings import encode, encode_plain
 from keras_transformer.text.bert_normalizer import BertNormalizer
+from keras_transformer.text.piece_table import with_table
+from keras_transformer.text.sentencepiece_model import pieces_of
 from keras_transformer.text.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
-TEXTS = [*LINES, *hostile(1500, 3), " " * 300 + "a dog", "é" * 333, "▁a ▁", "a\u2047b"]
+TEXTS = [
+    *LINES, *hostile(1500, 3), " " * 300 + "a dog", "é" * 333, "▁a ▁", "a\u2047b", "а Ж ☃",
+    "жа☃a 😀",
+]  # fmt: skip
 MODELS = [
     {"model_type": "bpe"},
     {"model_type": "unigram"},
@@ -39,7 +45,21 @@ def sentence_piece(vocab_size=90, **options):
     return SentencePieceTokenizer(model.getvalue())
 
 
+def with_other_ids(starts_with_bos):
+    """Ids in reverse, of which the model lacks some; letters that only the other side has."""
+    model = sentence_piece(model_type="unigram").model
+    pieces = pieces_of(model)
+    ids = {piece: len(pieces) - place for place, piece in enumerate(pieces) if place % 7 != 6}
+    names = {"unk_id": "<unk>", "bos_id": "<s>", "eos_id": "</s>", "pad_id": "<pad>"}
+    special = {name: ids[piece] for name, piece in names.items()}
+    ids |= {letter: len(pieces) + 1 + n for n, letter in enumerate("аЖ☃😀")}
+    more, table = with_table(model, ids, len(pieces) + 9, **special)
+    table = dataclasses.replace(table, starts_with_bos=starts_with_bos)
+    return SentencePieceTokenizer(more, table)
+
+
 @pytest.fixture(params=[
+    lambda: with_other_ids(False), lambda: with_other_ids(True),
     lambda: wordpiece(), lambda: wordpiece(clean_text=False, handle_chinese_chars=False),
     lambda: wordpiece(lowercase=False), lambda: wordpiece(lowercase=False, strip_accents=True),
     *(lambda options=options: sentence_piece(**options) for options in MODELS),

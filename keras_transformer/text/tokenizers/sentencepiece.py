@@ -15,10 +15,9 @@ from keras_transformer.lazy_tensorflow import graph_method, tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.languages import Languages
 from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.plain import PlainSentencePiece, PlainTokenizer
+from keras_transformer.text.plain import PlainSentencePiece, PlainTokenizer, unused_ids
 from keras_transformer.text.ragged_rows import repeated, row_ids, row_sums
 from keras_transformer.text.sentencepiece_model import (
-    UNUSED,
     Processor,
     processor_of,
     read_model,
@@ -97,7 +96,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @functools.cached_property
     def _unknown(self):
-        ids = {} if self.table is None else _unused_ids(self.model, self.table)
+        ids = {} if self.table is None else unused_ids(self.model, self.table)
         return StringTable(ids, exact=False)
 
     @functools.cached_property
@@ -178,7 +177,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @functools.cached_property
     def plain(self) -> PlainTokenizer | None:  # noqa: D102
-        return PlainSentencePiece(self) if self.table is None else None
+        return PlainSentencePiece.of(self)
 
     def encode(self, strings: Tensor) -> "tf.RaggedTensor":
         """Encodes strings: see `Tokenizer.encode`. The empty string becomes `[eos_id]`."""
@@ -386,16 +385,6 @@ class SentencePieceTokenizer(Tokenizer):
     def from_files(cls, files: dict[str, bytes]) -> "SentencePieceTokenizer":  # noqa: D102
         table = files.get(TABLE)
         return cls(files[MODEL], None if table is None else PieceTable.from_json(table))
-
-
-def _unused_ids(model, table):
-    """Returns the model's ids of pieces that SentencePiece has and cannot encode.
-
-    It turns each run of characters that it does not know into one unknown piece. The vocabulary of
-    a model may still have an id for that text, such as a letter of the other language.
-    """
-    pairs = zip(read_model(model).pieces, table.ids, strict=True)
-    return {piece.piece: number for piece, number in pairs if piece.type == UNUSED and number >= 0}
 
 
 def _mask_of(processor):
