@@ -101,7 +101,7 @@ def test_replicas_sum_every_gradient():
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_an_update_compiles_for_a_tpu(tiny):
+def test_an_update_compiles_for_a_tpu(request):
     from measurements import BenchmarkError
     from peers_python import versions_in
 
@@ -109,7 +109,7 @@ def test_an_update_compiles_for_a_tpu(tiny):
         versions_in(PYTHON, ["jax", "libtpu"], "")
     except BenchmarkError:
         pytest.skip("needs jax[tpu] in the Python that KERAS_TRANSFORMER_JAX names")
-    path, extracted = tiny
+    path, extracted = request.getfixturevalue("tiny")
     done = run("compile", path, "--chip", "v5e", "--jax-python", PYTHON)
     assert done.exit_code == 0, done.output
     report = json.loads(done.output)
