@@ -3,6 +3,11 @@
 LANGUAGES = ("source_language", "target_language")
 SUBTITLES = ("srt", "vtt", "json")  # suffixes of files
 WINDOWS = ("overlap", "timestamps", "context")  # of long recordings
+# Options of a recognizer that its exports do not have, and why.
+NOT_EXPORTED = {
+    "temperatures": "it holds one search, and has one attempt",
+    "words": "times of words need the attention weights, which it does not return",
+}
 
 
 class OptionError(ValueError):

@@ -6,7 +6,7 @@ import click
 
 from keras_transformer.cli.command import given
 from keras_transformer.cli.search_options import SEARCHES
-from keras_transformer.options import LANGUAGES
+from keras_transformer.options import LANGUAGES, NOT_EXPORTED
 
 # See `Silence`.
 SILENCE = ("no_speech_threshold", "log_probability_threshold", "compression_ratio_threshold")
@@ -24,11 +24,6 @@ ANSWERS = (
     "probabilities", *SILENCE, *ATTEMPTS, *WORDING,
 )  # fmt: skip
 TIMES = ("timestamps", "subtitles")  # options that need timestamps
-# What an export of a recognizer lacks for an option.
-LACKING = {
-    "temperatures": "it holds one search, and has one attempt",
-    "words": "times of words need the attention weights, which it does not return",
-}
 # Options that a run supports, depending on its task.
 ALL = {*SEARCHES, "max_length", "alignments", "shortlist", *LANGUAGES, *ANSWERS, *TIMES}
 OF_SPEECH = {*TIMES, *SILENCE, *ATTEMPTS}
@@ -69,8 +64,8 @@ def refuse_fixed(taken, path, command, kind, written=None) -> None:
             f"has no effect on {path}: the export was written with {settings}. Export the run "
             f"again with {option}."
         )
-    elif name in LACKING:
-        reason = f"has no effect on {path}: {LACKING[name]}. Open the run."
+    elif name in NOT_EXPORTED:
+        reason = f"has no effect on {path}: {NOT_EXPORTED[name]}. Open the run."
     elif name in {*ANSWERS, *TIMES}:
         reason = f"has no effect on {path}: an export has its run's settings. Open the run."
     elif command == "ctranslate2":

@@ -169,6 +169,34 @@ def test_an_invalid_window_gets_nothing(recognizer):
         signature.strict(**{**inputs, "prompt": prompt})
 
 
+@pytest.mark.parametrize("windows", ["overlap", "timestamps", "context"])
+def test_an_export_has_the_windows_of_its_recognizer(windows, recognizer):
+    settings = {**KEEP, "windows": windows}
+    own = recognizer.with_settings(**settings)
+    kept = InMemory(own)
+    expected = own.transcribe(SOUNDS)
+    check_same(kept.answer_batch(SOUNDS), expected)
+    other = recognizer.with_settings(**KEEP, windows="timestamps").transcribe(SOUNDS)
+    same = [one.windows == two.windows for one, two in zip(expected, other, strict=True)]
+    assert all(same) == (windows == "timestamps")
+    check_same(kept.with_settings(windows="timestamps").answer_batch(SOUNDS), other)
+
+
+def test_a_recognizer_with_settings_that_an_export_cannot_hold_is_refused(recognizer, tmp_path):
+    recording = [encode_wav(SOUNDS[0][:2240], RATE)]
+    for name, value, reason in (
+        ("words", True, "times of words need the attention weights, which it does not return"),
+        ("temperatures", (0.2,), "it holds one search, and has one attempt"),
+        ("voice_activity", print, "it holds no detector. Give one to the opened export"),
+    ):
+        other = recognizer.with_settings(**{name: value})
+        message = f"`{name}` has no effect on an export: {reason}. Received: {name}={value!r}."
+        for write, to in FORMS.values():
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+                write(other, tmp_path / to, recording)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_server_reads_long_recordings_as_the_run(export, recognizer):
     expected = recognizer.with_settings(timestamps=True).transcribe(SOUNDS[:1])[0]
     assert len(expected.windows) > 2 and expected.segments

@@ -255,7 +255,7 @@ def test_an_export_reads_recordings_of_any_length():
         assert results == expected and results[0].windows == expected[0].windows
         assert not any(result.truncated for result in results)
     both = export.with_settings(windows="overlap").with_settings(**halves)
-    assert both.codec.reading.windows == "overlap" and export.codec.reading.windows is None
+    assert both.codec.reading.windows == "overlap" and export.codec.reading.voice_activity is None
     assert export.answer_batch(recordings) == run.transcribe(recordings)
     for windows, reason in (
         ("timestamps", "`windows` must be 'overlap' for an export that reads no frames; those"),

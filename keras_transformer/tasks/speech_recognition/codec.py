@@ -411,6 +411,7 @@ class SpeechCodec(Codec):
             "choices": self.choices.to_dict(),
             "silence": None if self.silence is None else dataclasses.asdict(self.silence),
             "windows": None if self.beginnings is None else dataclasses.asdict(self.beginnings),
+            "long_recordings": self.reading.windows,
             "samples": self._rules.text,
         }
 
@@ -422,7 +423,11 @@ class SpeechCodec(Codec):
         silence = None if silence is None else Silence(**silence)
         beginnings = metadata.get("windows")
         beginnings = None if beginnings is None else Beginnings(**beginnings)
-        return cls.of(speech, tokenizers, metadata["max_length"], choices, silence, beginnings)
+        length = metadata["max_length"]
+        codec = cls.of(speech, tokenizers, length, choices, silence, beginnings)
+        codec.reading = AnyLength(metadata.get("long_recordings"))
+        codec.reading.check(codec)
+        return codec
 
     def guide(self, example) -> Guide:  # noqa: D102
         rate = self.speech.sample_rate

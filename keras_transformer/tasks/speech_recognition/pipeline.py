@@ -12,11 +12,13 @@ import tensorflow as tf
 from keras_transformer.decoding import Beam, BestPath, Ensemble, Greedy, Prompted
 from keras_transformer.decoding.predictor import Vocabulary
 from keras_transformer.decoding.search import check_search
+from keras_transformer.options import NOT_EXPORTED, OptionError
 from keras_transformer.tasks.answering import Progress
 from keras_transformer.tasks.pipeline import TextPipeline
 from keras_transformer.tasks.signatures import Signature
 from keras_transformer.tasks.single_pass.pipeline import SinglePass
 from keras_transformer.tasks.speech_recognition import graphs, long_form, reading, speech_only
+from keras_transformer.tasks.speech_recognition.any_length import AnyLength
 from keras_transformer.tasks.speech_recognition.attempts import (
     WindowSearch,
     search_at,
@@ -134,6 +136,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         beginnings = Beginnings.of(config) if long_form.has_timestamps(config) else None
         self.codec = SpeechCodec.of(*model_and_limit, choices, silence, beginnings)
         self.windows = long_form.checked(windows, config)
+        self.codec.reading = AnyLength(self.windows)
         self.words = long_form.checked_words(bool(words), self.windows, config)
         self.fallback = Fallback(silence, check_temperatures(temperatures or ()))
         if self.fallback.temperatures and silence is None:
@@ -239,7 +242,20 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return self.model.config.input.sample_rate
 
     def check_samples(self, samples: Sequence[Any]) -> list:
-        """Returns the recordings to check an export with, a list; see `SpeechCodec.exported`."""
+        """Returns the recordings to check an export with, a list; see `SpeechCodec.exported`.
+
+        Raises:
+            OptionError: If the recognizer has a setting that an export does not hold.
+        """
+        own = {"temperatures": self.fallback.temperatures, "words": self.words}
+        own["voice_activity"] = self.voice_activity
+        detector = "it holds no detector. Give one to the opened export"
+        for name, reason in {**NOT_EXPORTED, "voice_activity": detector}.items():
+            if own[name] not in (None, False, ()):
+                raise OptionError(
+                    name,
+                    f"has no effect on an export: {reason}. Received: {name}={own[name]!r}.",
+                )
         numbered = enumerate(super().check_samples(samples), start=1)
         return [self.codec.exported(one, f"recording {number}") for number, one in numbered]
 
