@@ -86,6 +86,22 @@ class OpenPass(PassAnswering):
         """Runs one of `Codec.further_signatures`; returns its outputs, arrays by name."""
         raise NotImplementedError
 
+    def further_inputs(self, signature: str, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Returns all inputs of one of `Codec.further_signatures` as arrays.
+
+        Raises:
+            ValueError: If one is missing, or has another shape or dtype; the error is one line.
+        """
+        specs = self.codec.further_specs(signature)
+        if inputs.keys() != specs.keys():
+            raise ValueError(
+                f"{self.path}: the inputs of {signature!r} are {', '.join(specs)}. "
+                f"Received: {', '.join(inputs)}."
+            )
+        arrays = {name: np.asarray(inputs[name]) for name in specs}
+        check_inputs(self.path, specs, arrays, count_rows(arrays[next(iter(specs))]))
+        return arrays
+
     def answer_by(self, signature: str, examples: list) -> list:
         """Returns a `Result` for each example by a signature of `Codec.further_signatures`.
 
@@ -118,3 +134,28 @@ class OpenPass(PassAnswering):
     def _trace_encoder(self):
         function = tf.function(self.codec.encode, autograph=False)
         return function.get_concrete_function(**self.codec.request_specs)
+
+
+def count_rows(array) -> int:
+    """Returns the size of the first axis of an array; a number has one row."""
+    return len(np.atleast_1d(array))
+
+
+def check_inputs(path, specs, arrays, rows) -> None:
+    """Raises a `ValueError` for an array with another shape or dtype than its `tf.TensorSpec`.
+
+    Args:
+        path: The file, for the error.
+        specs: Dictionary from the names of arrays to their specs, of which only the batch is
+            unknown.
+        arrays: Arrays by name, perhaps not all of them.
+        rows: Number of rows that they must have.
+    """
+    for name, spec in specs.items():
+        shape, dtype = [rows, *spec.shape[1:]], spec.dtype.name
+        array = arrays.get(name)
+        if array is not None and (list(array.shape), array.dtype.name) != (shape, dtype):
+            raise ValueError(
+                f"{path}: `{name}` must be {dtype} of the shape {shape}. Received: "
+                f"{array.dtype.name}, {list(array.shape)}."
+            )

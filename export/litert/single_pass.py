@@ -72,7 +72,7 @@ class LiteRTSinglePass(LiteRTFile, OpenPass):
 
     def run_further(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Returns the outputs of one of `Codec.further_signatures` for any number of rows."""
-        inputs = {name: np.asarray(values) for name, values in inputs.items()}
+        inputs = self.further_inputs(signature, inputs)
         prefix, count = f"{self.codec.verb}_{signature}_", len(next(iter(inputs.values())))
         chosen = [one for one in self.further if one.name.startswith(prefix)]
         sizes = [chosen[0].source_length] * count

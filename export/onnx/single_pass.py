@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_transformer.export.onnx.model import OnnxModel
 from keras_transformer.export.open_file import OpenFile
-from keras_transformer.export.single_pass import OpenPass
+from keras_transformer.export.single_pass import OpenPass, check_inputs, count_rows
 from keras_transformer.tasks.answering import PassAnswering
 
 
@@ -39,10 +39,19 @@ class OnnxSinglePass(OpenFile, OpenPass):
 
         Returns:
             Dictionary of the outputs, arrays `[R, ...]`.
+
+        Raises:
+            ValueError: If inputs of one of `Codec.further_signatures` have another shape or dtype.
         """
-        return self._model.run(**{name: np.asarray(value) for name, value in inputs.items()})
+        arrays = {name: np.asarray(value) for name, value in inputs.items()}
+        for signature in self.codec.further_signatures:
+            specs = self.codec.further_specs(signature)
+            own = [array for name, array in arrays.items() if name not in specs]
+            check_inputs(self.path, specs, arrays, count_rows([*own, *arrays.values()][0]))
+        return self._model.run(**arrays)
 
     def run_further(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Returns the outputs for inputs that the graph takes in place of its usual ones."""
-        count = len(next(iter(inputs.values())))
-        return self.run(**self.codec.unread(count), **inputs)
+        arrays = self.further_inputs(signature, inputs)
+        count = len(next(iter(arrays.values())))
+        return self.run(**self.codec.unread(count), **arrays)

@@ -51,6 +51,8 @@ class SavedModelPass(OpenPass):
         return self.run_further(self.codec.signature, **inputs)
 
     def run_further(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:  # noqa: D102
+        if signature in self.codec.further_signatures:
+            inputs = self.further_inputs(signature, inputs)
         given = {name: tf.convert_to_tensor(value) for name, value in inputs.items()}
         with refusals(self.path):
             outputs = self._model.signatures[signature](**given)

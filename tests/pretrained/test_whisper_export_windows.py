@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from click.testing import CliRunner
 from marks import long, slow
 from servers import multipart, serving
@@ -14,6 +15,8 @@ from test_whisper_choices import RATE, recordings, write_varied
 import keras_transformer
 from keras_transformer.cli.main import cli
 from keras_transformer.export import export_litert, export_onnx, export_saved_model
+from keras_transformer.export.onnx.model import OnnxModel
+from keras_transformer.export.saved_model.stored import SavedModelPass
 from keras_transformer.export.single_pass import OpenPass
 from keras_transformer.pipelines import SpeechRecognizer
 from keras_transformer.pretrained.read import read_checkpoint
@@ -52,6 +55,8 @@ class InMemory(OpenPass):
         return self.run_further("samples", **inputs)
 
     def run_further(self, signature, /, **inputs):
+        if signature == "frames":
+            inputs = self.further_inputs(signature, inputs)
         return self._signatures[signature].lenient(**inputs)
 
 
@@ -167,6 +172,102 @@ def test_an_invalid_window_gets_nothing(recognizer):
     assert found["length"][1] == 0 and found["score"][1] == -1e9
     with pytest.raises(Exception, match="`prompt` and `first` must be token ids, from 0 to"):
         signature.strict(**{**inputs, "prompt": prompt})
+
+
+def window_inputs(codec):
+    """The inputs of the signature `frames` for the beginnings of three recordings."""
+    beginnings = [encode_wav(sound[:2240], RATE) for sound in SOUNDS]
+    inputs, _ = codec.encoded("frames", beginnings)
+    return {name: np.asarray(values) for name, values in inputs.items()}
+
+
+def test_a_prompt_with_a_gap_is_invalid(export):
+    """A token after the end of a prompt, and a language to detect at another place."""
+    inputs = window_inputs(export.codec)
+    count = (inputs["prompt"][0] >= 0).sum()
+    assert 2 <= count < inputs["prompt"].shape[1] - 1
+    for column, token, is_valid in (
+        (0, -2, True),
+        (1, -2, False),
+        (count, -2, False),
+        (0, -1, False),
+        (count + 1, 1, False),
+        (count, 1, True),
+    ):
+        prompt = inputs["prompt"].copy()
+        prompt[1, column] = token
+        if isinstance(export, SavedModelPass) and not is_valid:
+            with pytest.raises(ValueError, match="-1 after the end of a prompt, or -2 at its begi"):
+                export.run_further("frames", **{**inputs, "prompt": prompt})
+            continue
+        lengths = np.asarray(export.run_further("frames", **{**inputs, "prompt": prompt})["length"])
+        assert (lengths > 0).tolist() == [True, is_valid, True], (column, token)
+
+
+def test_inputs_of_another_shape_are_refused_in_one_line(export):
+    inputs = window_inputs(export.codec)
+    frames, prompt, first = inputs.values()
+    width, size = prompt.shape[1], [*frames.shape[1:]]
+    assert len(frames) == 3
+    for name, value, message in (
+        ("frames", frames[:, :5], f"float32 of the shape {[3, *size]}. Received: float32, [3, 5"),
+        ("frames", frames[:2], f"`prompt` must be int32 of the shape [2, {width}]. Received: int3"),
+        ("prompt", prompt[:1], f"`prompt` must be int32 of the shape [3, {width}]. Received: int3"),
+        ("first", first[:1], "`first` must be int32 of the shape [3]. Received: int32, [1]."),
+        ("first", first.astype(int), "`first` must be int32 of the shape [3]. Received: int64, [3"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)) as error:
+            export.run_further("frames", **{**inputs, name: value})
+        assert "\n" not in str(error.value)
+    with pytest.raises(
+        ValueError, match="of 'frames' are frames, prompt, first. Received: frames."
+    ):
+        export.run_further("frames", frames=frames)
+
+
+def either_graph(recognizer):
+    """The signature of an .onnx file, in memory, whose defaults stand for inputs left out."""
+    *_, signature = recognizer.signatures()
+    assert signature.defaults.keys() == {"frames", "prompt", "first"}
+
+    def run(**inputs):
+        given = {**signature.defaults, **inputs}
+        return signature.lenient(**{name: tf.constant(value) for name, value in given.items()})
+
+    return run
+
+
+def onnx_graph(recognizer, path):
+    pytest.importorskip("onnxruntime")
+    export_onnx(recognizer, path, [encode_wav(sound[:2240], RATE) for sound in SOUNDS])
+    model = OnnxModel(path)
+    shapes = {one.name: one.shape[1:] for one in model._session.get_overridable_initializers()}
+    specs = recognizer.codec.frame_specs()
+    assert shapes == {name: [*spec.shape[1:]] for name, spec in specs.items()}
+    return model.run
+
+
+@pytest.mark.parametrize("form", ["memory", slow("onnx")])
+def test_rows_with_only_some_of_the_inputs_of_windows_are_invalid(form, recognizer, tmp_path):
+    codec = recognizer.codec
+    run = either_graph(recognizer) if form == "memory" else onnx_graph(recognizer, tmp_path / "a")
+    windows = window_inputs(codec)
+    samples, _ = codec.tensors([sound[:2240] for sound in SOUNDS])
+    samples = {name: np.asarray(values) for name, values in samples.items()}
+    ignored = {name: np.asarray(values) for name, values in codec.unread(3).items()}
+    whole, of_frames = run(**samples), run(**ignored, **windows)
+    for name, values in whole.items():
+        np.testing.assert_allclose(of_frames[name], values, rtol=0, atol=1e-4)
+    assert (np.asarray(whole["length"]) > 0).all()
+    some = [{name: windows[name]} for name in windows]
+    some += [{name: windows[name] for name in windows if name != left} for left in windows]
+    some += [{**windows, name: windows[name][:1]} for name in windows]
+    some += [{name: values[:2] for name, values in windows.items()}]
+    for given in some:
+        found = {name: np.asarray(values) for name, values in run(**samples, **given).items()}
+        assert found["length"].tolist() == [0, 0, 0], given.keys()
+        assert found["score"].tolist() == [-1e9] * 3
+        assert (found["tokens"] == codec.tokenizer.pad_id).all()
 
 
 @pytest.mark.parametrize("windows", ["overlap", "timestamps", "context"])

@@ -395,6 +395,9 @@ class SpeechCodec(Codec):
             "first": tf.TensorSpec([rows], tf.int32, name="first"),
         }
 
+    def further_specs(self, signature) -> dict[str, tf.TensorSpec]:  # noqa: D102
+        return self.frame_specs()
+
     def lengths(self, inputs) -> list[int]:  # noqa: D102
         return np.asarray(inputs["lengths"]).tolist()
 

@@ -37,15 +37,10 @@ class FrameSignatures:
     def of_either(self) -> Signature:
         """Returns a signature that takes samples, or frames if they are given.
 
-        A call leaves out the frames; or it gives them, and samples that are ignored.
+        A call leaves out all three inputs of `frames`; or it gives them, and as many samples, which
+        are ignored. All rows of another call are invalid.
         """
-        frames, prompt, first = self._codec.frame_specs().values()
-        features, width = frames.shape[2], prompt.shape[1]
-        specs = {
-            "frames": tf.TensorSpec([None, None, features], tf.float32, name="frames"),
-            "prompt": prompt,
-            "first": first,
-        }
+        specs = self._codec.frame_specs()
         return Signature(
             None,
             ARRAYS,
@@ -54,9 +49,8 @@ class FrameSignatures:
             screen=self._screen_either,
             nothing=self._codec.nothing,
             defaults={
-                "frames": np.zeros([1, 0, features], np.float32),
-                "prompt": np.full([1, width], NO_TOKEN, np.int32),
-                "first": np.full([1], self._codec.beginnings.start, np.int32),
+                name: np.zeros([0, *spec.shape[1:]], spec.dtype.as_numpy_dtype)
+                for name, spec in specs.items()
             },
         )
 
@@ -76,31 +70,41 @@ class FrameSignatures:
         def given():
             return frames, prompt, first
 
-        chosen = tf.cond(tf.shape(frames)[1] > 0, given, of_samples)
+        chosen = tf.cond(tf.shape(frames)[0] > 0, given, of_samples)
         specs = codec.frame_specs().values()
         inputs = [tf.ensure_shape(x, spec.shape) for x, spec in zip(chosen, specs, strict=True)]
         return self._find(*inputs)
 
     def _screen_either(self, samples, lengths, frames, prompt, first, **numbers):
         valid, inputs = self._codec.screen(samples=samples, lengths=lengths, **numbers)
-        known, given = self._screen(frames, prompt, first)
+        count = tf.shape(lengths)[0]
+        rows = tf.stack([tf.shape(values)[0] for values in (frames, prompt, first)])
+        none = tf.reduce_all(tf.equal(rows, 0))
+        read = tf.where(tf.reduce_all(tf.equal(rows, count)), count, 0)  # rows of frames
+        known, given = self._screen(frames[:read], prompt[:read], first[:read])
+        known = tf.concat([known, tf.fill([count - read], none)], axis=0)
         return valid & known, {**inputs, **given}
 
     def _known(self, prompt, first):
-        """Returns which rows have tokens of the vocabulary, boolean `[B]`."""
+        """Returns which rows are tokens of the vocabulary, and prompts without gaps, `[B]`."""
         size = self._codec.tokenizer.vocab_size
-        least = DETECTED if self._codec.choices.languages else NO_TOKEN
-        valid = tf.reduce_all((prompt >= least) & (prompt < size), axis=1)
-        return valid & (first >= 0) & (first < size)
+        least = [NO_TOKEN] * prompt.shape[1]
+        if self._codec.choices.languages:
+            least[0] = DETECTED
+        known = tf.reduce_all((prompt >= tf.constant(least)) & (prompt < size), axis=1)
+        ends = tf.equal(prompt, NO_TOKEN)  # [B, P]
+        last = tf.reduce_all(~ends[:, :-1] | ends[:, 1:], axis=1)  # no token follows the end
+        return known & last & (first >= 0) & (first < size)
 
     def _checked(self, frames, prompt, first) -> dict[str, Tensor]:
         same = tf.equal(tf.shape(prompt)[0], tf.shape(frames)[0])
         same &= tf.equal(tf.shape(first)[0], tf.shape(frames)[0])
         most = self._codec.tokenizer.vocab_size - 1
+        detects = f", or {DETECTED} at its beginning" if self._codec.choices.languages else ""
         checks = {
             "`prompt` and `first` must have one row for each of `frames`.": same,
             f"`prompt` and `first` must be token ids, from 0 to {most}, and {NO_TOKEN} after the "
-            "end of a prompt.": self._known(prompt, first),
+            f"end of a prompt{detects}.": self._known(prompt, first),
         }
         with tf.control_dependencies(assertions(checks)):
             return {"frames": tf.identity(frames), "prompt": prompt, "first": first}
