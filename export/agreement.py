@@ -66,7 +66,7 @@ class Agreement:
     def __post_init__(self) -> None:
         check_choice("quantize", self.limits.quantize, MAX_SCORE_LOSS)
         self.limits.check_references(self.samples)
-        self._scorer = Scorer(self.pipeline)
+        self.scorer = Scorer(self.pipeline)
         self._sources = None
 
     def expected(self, search=None, n_best=1) -> list:
@@ -107,7 +107,7 @@ class Agreement:
         Raises:
             ExportError: If they do not agree.
         """
-        comparisons = self._comparisons(search, expected, exported)
+        comparisons = self.comparisons(search, expected, exported)
         tokenizer = self.pipeline.target_tokenizer
         parity = compare(self.samples, best_of(expected), best_of(exported), tokenizer)
         report = {**parity, "hypotheses": len(comparisons), "processor": describe_processor()}
@@ -118,7 +118,7 @@ class Agreement:
             others = _require_same(comparisons, what)
             near_ties = sum(not comparison.same for comparison in comparisons) - others
             return {**report, "near_ties": near_ties, "other_hypotheses": others}
-        report.update(_losses(comparisons))
+        report.update(score_losses(comparisons))
         limits.require_agreement(parity["token_agreement"], "tokens", what)
         _require_losses(report, limits.score_loss(MAX_SCORE_LOSS), what)
         if limits.references is not None:
@@ -130,7 +130,7 @@ class Agreement:
             report.update(limits.compare_quality(*metrics, what))
         return report
 
-    def _comparisons(self, search, expected, exported):
+    def comparisons(self, search, expected, exported):
         """Returns a list with a `Comparison` for each hypothesis of each sentence."""
         searches = search if isinstance(search, list) else [search] * len(self.samples)
         columns = searches, self.samples, self.read_sources(), expected, exported
@@ -142,7 +142,7 @@ class Agreement:
         sources, limits = [source for _, source, _ in rows], [what[-1] for what, *_ in rows]
         kinds = [what[0] for what, *_ in rows]
         readings = [
-            self._scorer.read(sources, [pair[side].tokens for *_, pair in rows], limits, kinds)
+            self.scorer.read(sources, [pair[side].tokens for *_, pair in rows], limits, kinds)
             for side in (0, 1)
         ]
         return [
@@ -200,7 +200,7 @@ def _require_same(comparisons, what):
     return len(others)
 
 
-def _losses(comparisons):
+def score_losses(comparisons):
     """Returns the losses of a quantised model, in nats per token."""
     best = [comparison for comparison in comparisons if comparison.rank == 0]
     ours, theirs = (

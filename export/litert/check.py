@@ -16,6 +16,7 @@ from keras_transformer.export.litert.runtime import LiteRTTranslator
 from keras_transformer.export.litert.strings_runtime import LiteRTStringTranslator
 from keras_transformer.export.parity import compare, require_identical
 from keras_transformer.export.reference import Output, outputs_of, with_tokens
+from keras_transformer.export.words_check import WordsCheck
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks.strings import encode
 
@@ -94,6 +95,11 @@ def _check_search(agreement, draft, name, search, n_best, strings):
         by_ids = _outputs_by_ids(agreement, loaded)
         report = agreement.judge(search, expected, by_ids, name)
         require_rows_as_alone(loaded, agreement.samples, name)
+        if loaded.takes_words:
+            words = WordsCheck(agreement, search, expected)
+            for signature in loaded.signatures:
+                what, longest = f"{name}, {signature.name}", signature.source_length
+                words.require_ids(loaded, what, longest, signature=signature)
     if not strings:
         return report, None
     with engines_for(agreement.pipeline.model) as engines:

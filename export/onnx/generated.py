@@ -25,6 +25,7 @@ from keras_transformer.export.rows_alone import equally_long, require_as_alone
 from keras_transformer.export.shortlists import shortlist_metrics
 from keras_transformer.export.worded import WORDS
 from keras_transformer.export.words import WordInputs
+from keras_transformer.export.words_check import WordsCheck
 from keras_transformer.tasks.generator import SOURCE
 from keras_transformer.tasks.results import TOKEN_SCORES
 
@@ -116,7 +117,8 @@ class OnnxGeneration(GraphContents):
     def check(self, draft, path) -> dict[str, Any]:
         """Compares the outputs with the model in memory, and those of a batch with single ones.
 
-        Only in float32 are rows independent of each other.
+        A file that takes words is also compared with words. Only in float32 are rows independent of
+        each other.
         """
         self.progress(f"{self.pipeline.participle} {len(self.samples)} texts with the file")
         search = self._search
@@ -126,6 +128,9 @@ class OnnxGeneration(GraphContents):
         loaded = self.opened(OnnxModel(draft)).with_search(search)
         exported = self._agreement.exported(loaded, f"{self.pipeline.participle} with the file")
         report = self._agreement.judge(search, expected, exported, path)
+        if self._words is not None:
+            words = WordsCheck(self._agreement, search, expected)
+            words.require_ids(loaded.with_search(words.search), path)
         if not self.limits.is_exact:  # in int8, activations have one scale for a whole batch
             return report
         rows = [*map(tuple, self._agreement.read_sources())]

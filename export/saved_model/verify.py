@@ -17,6 +17,8 @@ from keras_transformer.export.reference import Output, tokens_of, with_tokens
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.apart import loaders_for
 from keras_transformer.export.saved_model.loaders import SERVING
+from keras_transformer.export.worded import WORDS
+from keras_transformer.export.words_check import WordsCheck
 from keras_transformer.free_memory import return_free_memory
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.results import COMPLETE
@@ -71,6 +73,7 @@ def verify(
     endpoints = [endpoint for endpoint in endpoints if endpoint.name in answers]
     left_out = len(sentences) - len(compared)
     agreement = Agreement(endpoints[0].pipeline, compared, left_out=left_out)
+    words = _words_check(endpoints, agreement, answers)
     reports = []
     for load, program in loaders_for(endpoints[0].pipeline.model):
         return_free_memory()  # that of the searches in memory, or of the model loaded before
@@ -82,6 +85,8 @@ def verify(
                 exported = _exported(
                     model, endpoints, compared, ours, progress, where, time, not reports
                 )
+                if WORDS in exported and time.allows(f"{WORDS} with further words {where}"):
+                    _require_words(model, words, endpoints, f"{name}, {WORDS} {where}")
         except tf.errors.OpError as error:
             raise ExportError(f"{name}: {program} could not run it: {reason(error)}") from error
         del model  # with its weights
@@ -128,6 +133,27 @@ def _exported(model, endpoints, sentences, requests, progress, where, time, is_f
         if time.allows(f"a warm-up request for {request.signature}"):
             model.run(request.signature, **request.inputs)
     return answers
+
+
+def _words_check(endpoints, agreement, answers):
+    """Returns the `WordsCheck` of the signature `words`, or `None` without it.
+
+    The expected answers of an endpoint come from the graph that is exported. Those of this check
+    come from the run's own search.
+    """
+    worded = [endpoint for endpoint in endpoints if endpoint.name == WORDS]
+    outputs = answers[endpoints[0].name]
+    return WordsCheck(agreement, worded[0].search.search, outputs) if worded else None
+
+
+def _require_words(model, words, endpoints, what):
+    """Requires the outputs of a `WordsCheck` from the signature `words` of a loaded model."""
+    if not words.texts:
+        return
+    (endpoint,) = (endpoint for endpoint in endpoints if endpoint.name == WORDS)
+    tokenizer = endpoint.pipeline.target_tokenizer
+    outputs = model.run(WORDS, **endpoint.request(words.texts, words.wording))
+    words.require(with_tokens(tokenizer, _rows(tokenizer, outputs), words.expected), what)
 
 
 def _judge(name, endpoints, agreement, answers, exported):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from keras_transformer.export.saved_model.words import ERROR, LINES, SEPARATOR
+from keras_transformer.export.saved_model.words import ERROR, LINES, SEPARATOR, strings_of
 from keras_transformer.export.worded import WORDS, OpenWords
 from keras_transformer.export.words import BANNED, PREFIX, TERMS
 from keras_transformer.options import OptionError
@@ -100,15 +100,11 @@ class OpenWordStrings(OpenWords):
         """
         numbers = range(len(sentences)) if numbers is None else numbers
         texts = [text.decode() if isinstance(text, bytes) else text for text in sentences]
-        terms = [self.wording.terms_of(text) for text in texts]
+        terms = map(self.wording.terms_of, texts)
         written = [target for row in terms for term in row for target in term]
         _check_separable("glossary", written)
         _check_separable("banned", self.wording.banned)
-        words = {
-            PREFIX: self.wording.prefixes(numbers),
-            BANNED: [LINES.join(self.wording.banned)] * len(texts),
-            TERMS: [LINES.join(map(SEPARATOR.join, row)) for row in terms],
-        }
+        words = strings_of(self.wording, texts, numbers)
         return {name: tf.constant(words[name], tf.string, [len(texts)]) for name in self._taken}
 
 

@@ -95,6 +95,14 @@ class SentencesAndWords(Sentences):
         sentences = tf.where(tf.equal(errors, ""), sentences, INVALID)
         return {**self._written(self._translate(sentences, *ids)), ERROR: errors}
 
+    def request(self, sentences, wording) -> dict[str, Tensor]:
+        """Returns the inputs of a request for a list of strings with the words of a `Wording`."""
+        words = strings_of(wording, sentences, range(len(sentences)))
+        size = [len(sentences)]
+        given = {spec.name: words[spec.name] for spec in self.inputs[1:]}
+        given = {name: tf.constant(strings, tf.string, size) for name, strings in given.items()}
+        return {**super().example(sentences), **given}
+
     def example(self, sentences) -> dict[str, Tensor]:
         """Returns the inputs of a request in which every other sentence has a prefix."""
         count = len(sentences)
@@ -189,6 +197,22 @@ class WordTokens:
         missing = length - tf.shape(ids)[2]
         pads = [[0, 0], [0, 0], [0, missing]]
         return tf.pad(ids, pads, constant_values=self._tokenizer.pad_id)
+
+
+def strings_of(wording, texts, numbers) -> dict[str, list[str]]:
+    """Returns the words of each text as strings, by the names of the inputs.
+
+    Args:
+        wording: The `Wording`.
+        texts: The sources.
+        numbers: Their indices among all sources, which select the prefixes.
+    """
+    terms = [wording.terms_of(text) for text in texts]
+    return {
+        PREFIX: wording.prefixes(numbers),
+        BANNED: [LINES.join(wording.banned)] * len(texts),
+        TERMS: [LINES.join(map(SEPARATOR.join, row)) for row in terms],
+    }
 
 
 def _errors(words):
