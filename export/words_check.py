@@ -76,7 +76,7 @@ class WordsCheck:
             return self.search(pipeline.searched, source, options)
 
         sources = padded(self._agreement.read_sources(), pipeline.source_tokenizer.pad_id)
-        inputs = [tf.constant(sources, tf.int32), *values]
+        inputs: list[Any] = [tf.constant(sources, tf.int32), *values]
         # As in `Generator.graph`, shapes are unknown: a loop may change those of constants.
         signature = [tf.TensorSpec([None] * len(value.shape), tf.int32) for value in inputs]
         found = tf.function(find, input_signature=signature, autograph=False)(*inputs)
