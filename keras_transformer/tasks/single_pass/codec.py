@@ -328,7 +328,7 @@ class Codec(abc.ABC):
         specs = self.input_specs(rows, length)
         return {name: (x.shape.as_list(), x.dtype.as_numpy_dtype) for name, x in specs.items()}
 
-    def further_specs(self, signature: str) -> dict[str, tf.TensorSpec]:
+    def further_specs(self, signature: str) -> "dict[str, tf.TensorSpec]":
         """Returns the `tf.TensorSpec`s of one of `further_signatures`; batches have any size."""
         raise NotImplementedError
 
