@@ -74,10 +74,10 @@ def test_all_install_instructions_use_the_address_once_it_is_set(checkout):
 
 
 def test_an_address_may_change(checkout):
-    set_repository(checkout, "https://example.org/first")
+    set_repository(checkout, "https://example.org/replaced-address")
     again = [*set_repository(checkout, ADDRESS)]
     assert "README.md" in again and set_repository(checkout, ADDRESS) == []
-    left = [path for path in checkout.rglob("*.*") if path.is_file() and b"/first" in
+    left = [path for path in checkout.rglob("*.*") if path.is_file() and b"/replaced-address" in
             path.read_bytes()]  # fmt: skip
     assert left == []
 
