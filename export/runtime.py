@@ -30,6 +30,7 @@ from keras_transformer.tasks.strings import (
     map_sorted,
     read_strings,
     traced_once,
+    utf8,
     write_strings,
 )
 
@@ -246,8 +247,9 @@ class PlainStrings:
 
     def read(self, sentences) -> dict[str, Any]:
         """Returns the result of `read_strings`: see `StringGraphs.read`."""
-        valid = np.array([_is_utf8(sentence) for sentence in sentences], bool)
-        texts = [text if good else "" for text, good in zip(sentences, valid, strict=True)]
+        texts = [*map(utf8, sentences)]
+        valid = np.array([*map(_is_utf8, texts)], bool)
+        texts = [text if good else b"" for text, good in zip(texts, valid, strict=True)]
         source, truncated, empty = encode_plain(self.tokenizers.source, texts, self._max_length)
         empty = empty & self._blank | ~valid
         return {"source": source, "truncated": truncated, "empty": empty, "valid": valid}
@@ -263,10 +265,10 @@ class PlainStrings:
 
 
 def _is_utf8(text):
-    """Returns whether a string, or bytes, is valid UTF-8."""
+    """Returns whether bytes are valid UTF-8."""
     try:
-        text.decode() if isinstance(text, bytes) else text.encode()
-    except UnicodeError:
+        text.decode()
+    except UnicodeDecodeError:
         return False
     return True
 

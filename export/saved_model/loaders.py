@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (a SavedModel needs its operations)
 
-import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel needs its operations)
 from keras_transformer.export.errors import ExportError
 
 # Operations of TensorFlow Text, all of which TensorFlow Serving links.

@@ -4,10 +4,10 @@ import pathlib
 from typing import Any
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  (a SavedModel also needs its operations)
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-import keras_transformer.text.tokenizers.sentencepiece  # noqa: F401  (a SavedModel also needs its operations)
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.metadata import PATH, read_task

@@ -104,9 +104,12 @@ def encode_plain(tokenizer, sentences, max_length) -> tuple[list, np.ndarray, np
 
     Returns:
         List of B lists of token ids; and two boolean arrays `[B]`, see `encode`.
+
+    Raises:
+        ValueError: See `utf8`.
     """
     limit = tokenizer.bytes_per_token * max_length
-    texts = [text if isinstance(text, bytes) else text.encode() for text in sentences]
+    texts = [*map(utf8, sentences)]
     rows = tokenizer.plain.rows([text[:limit] for text in texts])
     pairs = list(zip(rows, texts, strict=True))
     truncated = [len(row) > max_length or len(text) > limit for row, text in pairs]
@@ -114,6 +117,20 @@ def encode_plain(tokenizer, sentences, max_length) -> tuple[list, np.ndarray, np
     ids = [[*row[:-1][: max_length - 1], tokenizer.eos_id] for row in rows]
     truncated = np.array(truncated, bool)
     return ids, truncated, np.array(empty, bool) & ~truncated
+
+
+def utf8(text) -> bytes:
+    """Returns a string as bytes, and bytes as they are.
+
+    Raises:
+        ValueError: If a string contains a surrogate, which no text in UTF-8 can have.
+    """
+    try:
+        return text if isinstance(text, bytes) else text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"Each text must be a valid unicode string, without surrogates. Received: {text!r}."
+        ) from None
 
 
 def is_utf8(strings) -> Tensor:

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, TypeVar
 
 from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.single_pass.text import TextCodec
+from keras_transformer.tasks.strings import utf8
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.prompts import TextPrompts
 
@@ -67,8 +68,8 @@ class PromptedCodec(TextCodec):
         if type(self).encode is not PromptedCodec.encode or self.tokenizer.plain is None:
             return None
         text = self.choices.text
-        texts = [x if isinstance(x, bytes) else x.encode() for x in examples]
-        return self._plain_rows([text.encode() + x for x in texts] if text else texts)
+        texts = [*map(utf8, examples)]
+        return self._plain_rows([utf8(text) + x for x in texts] if text else texts)
 
     @classmethod
     def of_lines(cls, metadata) -> type[Any]:
