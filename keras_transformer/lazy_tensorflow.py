@@ -5,6 +5,7 @@ Importing it takes seconds and hundreds of megabytes.
 """
 
 import functools
+import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,19 @@ if TYPE_CHECKING:
 else:
     tf, tensorflow_text = LazyModule("tensorflow"), LazyModule("tensorflow_text")
 
-__all__ = ["GraphMethod", "LateAttribute", "graph_method", "tensorflow_text", "tf"]
+__all__ = [
+    "GraphMethod",
+    "LateAttribute",
+    "graph_method",
+    "register_text_operations",
+    "tensorflow_text",
+    "tf",
+]
+
+
+def register_text_operations() -> None:
+    """Registers the operations of TensorFlow Text, which a SavedModel with a tokenizer needs."""
+    importlib.import_module("tensorflow_text")
 
 
 class GraphMethod:

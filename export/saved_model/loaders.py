@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (a SavedModel needs its operations)
 
 from keras_transformer.export.errors import ExportError
+from keras_transformer.lazy_tensorflow import register_text_operations
 
 # Operations of TensorFlow Text, all of which TensorFlow Serving links.
 TOKENIZERS = {
@@ -29,6 +29,7 @@ class SessionModel(contextlib.AbstractContextManager):
     """
 
     def __init__(self, path):
+        register_text_operations()
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         logger = tf.get_logger()
         level = logger.level
@@ -61,6 +62,7 @@ class PythonModel(contextlib.AbstractContextManager):
     """A SavedModel loaded as a Python program loads it."""
 
     def __init__(self, path):
+        register_text_operations()
         self._model = tf.saved_model.load(str(path))
 
     @property

@@ -4,13 +4,13 @@ import pathlib
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  (a SavedModel also needs its operations)
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_transformer.export.place_checks import SAVED_MODEL, versions
 from keras_transformer.export.runtime import reason
 from keras_transformer.export.saved_model.metadata import PATH, read_task
+from keras_transformer.lazy_tensorflow import register_text_operations
 from keras_transformer.plugins import REMEDY
 from keras_transformer.tasks import TASKS
 from keras_transformer.tasks.signatures import DEFAULT
@@ -84,6 +84,7 @@ def open_version(path, wanted) -> tuple[Any, Any, Any]:
 
 
 def _load(path):
+    register_text_operations()
     try:
         return tf.saved_model.load(str(path))
     except Exception as error:  # such as an IndexError for a truncated file
