@@ -27,6 +27,7 @@ from keras_transformer.tasks.results import (
 from keras_transformer.tasks.strings import (
     check_sentences,
     encode_plain,
+    is_valid,
     map_sorted,
     read_strings,
     traced_once,
@@ -248,7 +249,7 @@ class PlainStrings:
     def read(self, sentences) -> dict[str, Any]:
         """Returns the result of `read_strings`: see `StringGraphs.read`."""
         texts = [*map(utf8, sentences)]
-        valid = np.array([*map(_is_utf8, texts)], bool)
+        valid = np.array([*map(is_valid, texts)], bool)
         texts = [text if good else b"" for text, good in zip(texts, valid, strict=True)]
         source, truncated, empty = encode_plain(self.tokenizers.source, texts, self._max_length)
         empty = empty & self._blank | ~valid
@@ -262,15 +263,6 @@ class PlainStrings:
                 texts[place] = self.tokenizers.target.plain.decode(tokens[place]).encode()
         nothing = np.expand_dims(np.where(valid, 0, NONE), 1)
         return {"text": texts, "score": np.where(np.expand_dims(empty, 1), nothing, scores)}
-
-
-def _is_utf8(text):
-    """Returns whether bytes are valid UTF-8."""
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 class Pool:

@@ -27,7 +27,7 @@ from keras_transformer.export.onnx.string_graph import (
 from keras_transformer.export.runtime import Decoded, Pool, check_threads
 from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tasks.results import COMPLETE
-from keras_transformer.tasks.strings import check_sentences
+from keras_transformer.tasks.strings import check_sentences, is_valid
 
 
 class StringModel:
@@ -105,7 +105,7 @@ class OnnxStringTranslator(OnnxTranslator):
     def _generate(self, sentences, n=1, numbers=None, **options):
         """Returns the outputs of the graph for strings, which may be bytes that are not UTF-8."""
         sentences = [*map(_as_bytes, check_sentences(sentences))]
-        valid = np.array([*map(_is_utf8, sentences)], bool)  # [B]
+        valid = np.array([*map(is_valid, sentences)], bool)  # [B]
         limit = self.tokenizers.source.bytes_per_token * self.max_length  # as in `encode`
         texts = [text[:limit].decode("utf-8", "ignore") for text in sentences]
         shape = len(texts), self._n_best
@@ -148,11 +148,3 @@ def open_model(path: str | os.PathLike, num_threads: int | None = None) -> OnnxM
 
 def _as_bytes(text):
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-
-
-def _is_utf8(text):
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -133,6 +133,15 @@ def utf8(text) -> bytes:
         ) from None
 
 
+def is_valid(text) -> bool:
+    """Returns whether bytes are valid UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def is_utf8(strings) -> Tensor:
     """Returns which of `[B]` strings are valid UTF-8 by the rules of Python's decoder, `[B]`."""
     return tf.equal(tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", "ignore"), strings)

@@ -258,7 +258,7 @@ def test_a_folder_with_other_files_is_still_refused(tmp_path):
 
 
 def test_the_error_of_a_full_disk_is_one_line(tmp_path, monkeypatch):
-    """Of the folder in which the converter's SavedModel is written; TensorFlow's has three."""
+    """The error names the folder; TensorFlow's message has a function, a part and an operation."""
 
     def full(*args, **kwargs):
         message = "{{function}} x/part-0; No space left on device [Op:SaveV2]\nmore"

@@ -12,7 +12,7 @@ from keras_transformer.tensors import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Beginnings:
-    """What a decoder reads before the text of a window.
+    """The tokens that a decoder reads before the text of a window.
 
     Args:
         start: Token id with which it begins.
