@@ -40,7 +40,7 @@ PARSED = re.compile(r"|#.*|((echo .* \| |TF_CONFIG='.*' +)?keras-transformer|mak
 # Options mentioned without a command that belong to another program.
 FOREIGN = {*SERVER_OPTIONS, "--strict", "--folder", "--host"}
 NAMESPACES = ("layers", "models", "decoding", "tokenizers", "pipelines", "training", "export")
-PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PROJECT = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/NOTES.md")
 SECTIONS = ("model", "data", "vocabulary", "optimizer", "schedule", "training")
 
 
@@ -323,6 +323,12 @@ GUIDES = {page.stem for page in (ROOT / "docs").glob("*.md")} - WITHOUT_NEXT
 def test_a_guide_ends_with_what_to_read_next(page):
     *_, last = re.split(r"^## ", prose(f"docs/{page}.md"), flags=re.MULTILINE)
     assert last.startswith("Read next\n") and "](" in last, page
+
+
+def test_the_page_of_results_is_short():
+    """Goals, what was tried and older measurements belong in `benchmarks/NOTES.md`."""
+    outside_tables = re.sub(r"^\|.*$", "", prose("docs/benchmarks.md"), flags=re.MULTILINE)
+    assert 1000 < len(outside_tables.split()) < 3500
 
 
 # The map and the reference
