@@ -16,7 +16,8 @@ hf download sentence-transformers/all-MiniLM-L6-v2 config.json model.safetensors
 CHECKPOINT=./minilm python examples/fine_tuning.py
 ```
 
-This page shows the output of one run; [the notebook](fine_tuning.ipynb) has the same cells. The
+The page of this example shows the output of one run;
+[the notebook](fine_tuning.ipynb) has the same cells. The
 environment variable `EPOCHS` makes training shorter or longer.
 """
 

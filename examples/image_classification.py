@@ -11,7 +11,8 @@ pip install -e ".[plot,digits]"
 python examples/image_classification.py
 ```
 
-This page shows the output of one run; [the notebook](image_classification.ipynb) has the same
+The page of this example shows the output of one run;
+[the notebook](image_classification.ipynb) has the same
 cells. The environment variable `EPOCHS` makes training shorter or longer.
 """
 

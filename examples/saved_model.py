@@ -12,7 +12,8 @@ pip install -e ".[plot]"
 python examples/saved_model.py
 ```
 
-This page shows the output of one run; [the notebook](saved_model.ipynb) has the same cells. The
+The page of this example shows the output of one run;
+[the notebook](saved_model.ipynb) has the same cells. The
 environment variable `EPOCHS` makes training shorter or longer.
 """
 

@@ -14,7 +14,8 @@ python benchmarks/data.py download --only sst2
 python examples/sentiment.py
 ```
 
-This page shows the output of one run; [the notebook](sentiment.ipynb) has the same cells. The
+The page of this example shows the output of one run;
+[the notebook](sentiment.ipynb) has the same cells. The
 environment variable `EPOCHS` makes training shorter or longer.
 """
 

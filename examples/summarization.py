@@ -11,7 +11,8 @@ pip install -e ".[plot]"
 python examples/summarization.py
 ```
 
-This page shows the output of one run; [the notebook](summarization.ipynb) has the same cells. The
+The page of this example shows the output of one run;
+[the notebook](summarization.ipynb) has the same cells. The
 environment variable `EPOCHS` makes training shorter or longer.
 """
 

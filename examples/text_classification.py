@@ -11,7 +11,8 @@ pip install -e ".[plot]"
 python examples/text_classification.py
 ```
 
-This page shows the output of one run; [the notebook](text_classification.ipynb) has the same cells.
+The page of this example shows the output of one run;
+[the notebook](text_classification.ipynb) has the same cells.
 The environment variable `EPOCHS` makes training shorter or longer. To use your own texts, set
 `DATA` to the path of a file with lines of a text, a tab and a label.
 """

@@ -11,7 +11,8 @@ pip install -e ".[plot]"
 python examples/token_classification.py
 ```
 
-This page shows the output of one run; [the notebook](token_classification.ipynb) has the same
+The page of this example shows the output of one run;
+[the notebook](token_classification.ipynb) has the same
 cells. The environment variable `EPOCHS` makes training shorter or longer.
 """
 

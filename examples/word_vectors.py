@@ -11,7 +11,8 @@ pip install -e ".[plot]"
 python examples/word_vectors.py
 ```
 
-This page shows the output of one run; [the notebook](word_vectors.ipynb) has the same cells. The
+The page of this example shows the output of one run;
+[the notebook](word_vectors.ipynb) has the same cells. The
 environment variable `EPOCHS` makes training shorter or longer. Set `DATA` to the path of a file
 in GloVe's format to use other vectors.
 """
@@ -222,6 +223,6 @@ with real vectors depends on them: good and bad are close to each other in many 
 """
 ## Read next
 
-- [Text classification](../classification.md): how to train with word vectors from a file.
+- [Language models](../language_models.md): the setting that reads word vectors, for any task.
 - [Fine-tuning a pretrained encoder](fine_tuning.md): a whole encoder that was trained elsewhere.
 """

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from documents import blocks, read
+from documents import PAGES, blocks, read
 
 from keras_transformer import positions
 
@@ -12,7 +12,32 @@ NUMBER = r"\d[\d,.]*\d|\d"
 REPEATED = {
     "training of the demo": {
         "README.md": r"trains for (\w+ to \w+) minutes",
+        "docs/quickstart.md": r"trains for (\w+ to \w+) minutes",
         "training/configs/demo.toml": r"downloaded\. (\w+ to \w+) minutes",
+    },
+    "all of the demo": {
+        "README.md": r"train, evaluate, export: (\w+ to \w+) minutes",
+        "Makefile": r"and translate, in (\w+ to \w+) minutes",
+    },
+    "exact match of the demo": {
+        "README.md": r"Phrases of the demo, exact match \| ([\d.]+) %",
+        "docs/benchmarks.md": r"\| exact match on 2,000 held-out phrases \| ([\d.]+) %",
+        "docs/quickstart.md": r"(?:\"exact_match\": |\n)(99[\d.]+)(?:,| % of the translations)",
+    },
+    "duration of the fast tests": {
+        "CONTRIBUTING.md": r"the fast tests, in about (\w+ minutes)",
+        "Makefile": r"the fast tests, in about (\w+ minutes)",
+        "docs/develop.md": r"the fast tests, in about (\w+ minutes)",
+    },
+    "duration of the slow tests": {
+        "CONTRIBUTING.md": r"`make test-slow`.*?in about (\w+ \w+)",
+        "Makefile": r"make test-slow .*?in about (\w+ \w+)",
+        "docs/develop.md": r"make test-slow .*?in about (\w+ \w+)",
+    },
+    "families with published weights": {
+        "README.md": r"Tried with trained weights so far: (.*)",
+        "docs/pretrained.md": r"(BERT, .*) have been tried with published weights",
+        "docs/tested.md": r"\| trained weights of (.*) \| the table below",
     },
     "BLEU of multi30k by greedy search": {
         "docs/benchmarks.md": r"6 epochs: sacreBLEU, chrF on test 2016 \| ([\d.]+)",
@@ -50,6 +75,19 @@ def table(page, row):
 def test_a_result_is_the_same_on_every_page(result):
     stated = {page: one(page, pattern) for page, pattern in REPEATED[result].items()}
     assert len(set(stated.values())) == 1, stated
+
+
+def test_a_long_output_is_printed_on_one_page():
+    """A copy would remain when the first is replaced."""
+    pages = {}
+    for page in PAGES:
+        for block in blocks(page, "text"):
+            if block.code.count("\n") >= 5:
+                pages.setdefault(block.code, set()).add(page)
+        for start in re.findall(r"^[\d,]+ parameters; [\d,]+ examples;", read(page), re.MULTILINE):
+            pages.setdefault(start, set()).add(page)
+    assert len(pages) > 10
+    assert not [found for found in pages.values() if len(found) > 1]
 
 
 def test_tables_on_two_pages_are_the_same():
