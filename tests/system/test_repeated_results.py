@@ -34,6 +34,10 @@ REPEATED = {
         "Makefile": r"make test-slow .*?in about (\w+ \w+)",
         "docs/develop.md": r"make test-slow .*?in about (\w+ \w+)",
     },
+    "description of the package": {
+        "mkdocs.yml": r"site_description: (.*)",
+        "pyproject.toml": r'\ndescription = "(.*)"',
+    },
     "families with published weights": {
         "README.md": r"Tried with trained weights so far: (.*)",
         "docs/pretrained.md": r"(BERT, .*) have been tried with published weights",
