@@ -9,7 +9,7 @@ import functools
 import unicodedata
 from typing import Any
 
-from keras_transformer.text.code_points import CODE_POINTS, CodePointMap, members
+from keras_transformer.text.code_points import CODE_POINTS, PAGE, CodePointMap, members
 from keras_transformer.text.unicode_ranges import (
     LOWERCASE,
     MARKS,
@@ -82,8 +82,20 @@ def _map(options):
 
 def _changes(options):
     change = _change_of(options)
-    pairs = ((point, change(point)) for point in range(CODE_POINTS) if point not in SURROGATES)
+    pairs = ((point, change(point)) for point in changeable())
     return {point: sequence for point, sequence in pairs if sequence is not None}
+
+
+@functools.cache
+def changeable() -> list[int]:
+    """Returns the code points that change with some options, in order, and others beside them."""
+    classes = (REMOVED, SPACES, CHINESE, PUNCTUATION, MARKS, [(a, b) for a, b, _ in LOWERCASE])
+    points = set().union(*map(members, classes))
+    for first in range(0, CODE_POINTS, PAGE):  # a page at a time: there are a million code points
+        page = range(first, first + PAGE)
+        if not _is_plain("".join(map(chr, page))):
+            points.update(page)
+    return sorted(points.difference(SURROGATES))
 
 
 def _change_of(options):
@@ -129,7 +141,7 @@ class TranslationTable(dict):
 
 
 def _is_plain(letter):
-    """Returns whether a letter has neither a lower case nor accents of its own."""
+    """Returns whether a letter, or each of several, has no lower case and no accents of its own."""
     return letter == letter.lower() and unicodedata.is_normalized("NFD", letter)
 
 

@@ -108,6 +108,17 @@ def test_each_option_of_the_normaliser_works_as_in_tokenizers(options):
     assert_equal(texts, [[w for w in text.decode().split(" ") if w] for text in found], expected)
 
 
+@pytest.mark.parametrize("options", [{}, slow({"lowercase": False, "clean_text": False})])
+def test_the_normaliser_looks_at_every_code_point_that_changes(options):
+    """It visits only some of the million code points."""
+    normalizer = BertNormalizer(**options)
+    changes, table = normalizer.changes(), normalizer.translation()
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    changed = {point: table[point] for point in points if table[point] != chr(point)}
+    texts = {point: "".join(map(chr, text)) for point, text in changes.items()}
+    assert changed == {point: text for point, text in texts.items() if text != chr(point)}
+
+
 @pytest.mark.slow
 def test_it_works_in_a_saved_model_outside_python(tmp_path):
     ids = vocabulary(LINES, True)

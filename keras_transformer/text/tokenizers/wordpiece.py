@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from keras_transformer.lazy_tensorflow import graph_method, tensorflow_text, tf
 from keras_transformer.tensors import Tensor
 from keras_transformer.text.bert_normalizer import SPACE, BertNormalizer
@@ -146,13 +148,20 @@ class WordPieceTokenizer(Tokenizer):
         """Returns TensorFlow Text's tokenizer, created anew in every graph."""
         with tf.device("CPU:0"):  # it has a kernel on the CPU only
             return tensorflow_text.FastWordpieceTokenizer(
-                vocab=list(self._pieces()),
-                suffix_indicator=CONTINUATION,
-                max_bytes_per_word=BYTES_PER_CHARACTER * self.longest_word,
-                token_out_type=tf.int32,
-                unknown_token=self.special["unk"],
-                no_pretokenization=True,
+                model_buffer=tf.constant(self._automaton), token_out_type=tf.int32
             )
+
+    @functools.cached_property
+    def _automaton(self):
+        """The automaton of TensorFlow Text's tokenizer, an array of bytes.
+
+        From the vocabulary, it would be a list of a million integers in every graph.
+        """
+        longest = BYTES_PER_CHARACTER * self.longest_word
+        automaton = tensorflow_text.build_fast_wordpiece_model(  # split into words already: True
+            list(self._pieces()), longest, CONTINUATION, self.special["unk"], True, False
+        )
+        return np.frombuffer(automaton, np.uint8)
 
     def join(self, tokens: Tensor, keep: Tensor) -> Tensor:
         """Joins tokens to strings with spaces between words: see `Tokenizer.join`."""
