@@ -5,7 +5,8 @@
 Checkpoints, exports, sentences and libraries are those of `pretrained.py`. Each value is the peak
 memory of a process that loads an export and decodes one batch several times, pinned to one
 processor. The values of several processes differ, because the C library keeps more or less of the
-memory that has been freed.
+memory that has been freed. A second table has what is left without the memory that the process had
+after its imports: the part of the model.
 
 The .tflite files of `pretrained.py` have a signature for each search, batch size and two source
 lengths. Every signature takes memory, whether or not it is called. Each case is therefore measured
@@ -103,6 +104,8 @@ def main(
         print(f"\n{table_of_exports(report['commands'])}")
     print(f"\n{table(report['memory'])}\n")
     print("MB of memory; in parentheses, relative to CTranslate2 in the same precision.")
+    print(f"\n{table(of_models(report['memory']))}\n")
+    print("The same without the memory of each process after its imports.")
 
 
 def write_alone(report, shape, case, folder, peer, lengths):
@@ -142,15 +145,26 @@ def measure(shape, case, folder, peer, python, calls, processes):
     """
     order = {**pretrained.order_of(shape, folder, 1), "case": dataclasses.asdict(case)}
     order |= PEERS[peer].options
-    kinds, values = PEERS[peer].files, []
+    kinds, values, starts = PEERS[peer].files, [], []
     for _ in range(processes):
         with Worker(peer, PEERS[peer].module, order, 1, python) as worker:
             values.append(worker.run(calls - 1)["peak_bytes"])  # the first call was in `make`
+            starts.append(worker.metadata["start_bytes"])
     file = path_of(folder, *kinds[0]) if kinds else folder / "checkpoint"
     return {
         "shape": shape.model.size, "peer": peer, "search": case.search, "batch": case.batch_size,
-        "bytes": size_of(file), "peak_bytes": values,
+        "bytes": size_of(file), "peak_bytes": values, "start_bytes": starts,
     }  # fmt: skip
+
+
+def of_models(rows):
+    """Returns rows of the report with the memory that processes had not yet used at the start."""
+    return [
+        {**row, "peak_bytes": [
+            peak - start for peak, start in zip(row["peak_bytes"], row["start_bytes"], strict=True)
+        ]}
+        for row in rows
+    ]  # fmt: skip
 
 
 def table(rows):

@@ -1,7 +1,8 @@
 """Tables in Markdown, ready for `docs/benchmarks.md`."""
 
 TITLES = {
-    "ours": "SavedModel", "ours-xla": "SavedModel, XLA", "ours-litert": "LiteRT, float32",
+    "ours": "SavedModel", "ours-xla": "SavedModel, XLA", "ours-c": "SavedModel, C API",
+    "ours-litert": "LiteRT, float32",
     "ours-litert-int8": "LiteRT, int8", "ours-onnx": "our `.onnx`, float32",
     "ours-onnx-int8": "our `.onnx`, int8", "onnxruntime": "ONNX Runtime, float32, fused",
     "onnxruntime-int8": "ONNX Runtime, int8, fused", "optimum": "Optimum, float32, O2",

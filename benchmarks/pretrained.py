@@ -63,6 +63,8 @@ PEERS = {
                  {"jit_compile": False}, (("saved-model", "none"),)),
     "ours-xla": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
                      {"jit_compile": True}, (("saved-model", "jit"),)),
+    "ours-c": Peer("decoding_peers.c_api", "tensorflow", "pip install -e .", {},
+                   (("saved-model", "none"),)),
     "ours-litert": Peer("decoding_peers.litert", "ai_edge_litert", LITERT, {"quantize": "none"},
                         (("litert", "none"),)),
     "ours-litert-int8": Peer("decoding_peers.litert", "ai_edge_litert", LITERT,
