@@ -30,7 +30,7 @@ def convert(
     strings: Any = None,
     searches: Any = None,
     converter=TENSORFLOW,
-) -> bytes:
+) -> bytes | bytearray:
     """Returns the bytes of a .tflite model with the given signatures.
 
     Args:
@@ -65,7 +65,7 @@ def convert(
         content = finish_static_int8(content)
     if quantize in ROWS and pipeline.shortlist is not None:
         content = kernels.multiply_in_int8(content)
-    return bytes(finish(content, quantize))
+    return finish(content, quantize)
 
 
 def finish(content, quantize) -> bytes | bytearray:
@@ -109,7 +109,7 @@ def search_kernels(
     if ranges is not None:
         chosen.update(dense=FakeQuantized(model, ranges), keep=keep_in_float)
     if grows:
-        chosen.update(similarity=kernels.single_similarity)
+        chosen.update(similarity=kernels.single_similarity, settle=kernels.settle)
     return Kernels(**chosen)
 
 

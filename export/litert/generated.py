@@ -174,7 +174,7 @@ class LiteRTGeneration(FixedContents):
             self._strings = StringSignatures(pipeline, samples, of_strings)
             self.signatures = self._ids + of_strings
 
-    def convert(self, path) -> bytes:  # noqa: D102
+    def convert(self, path) -> bytes | bytearray:  # noqa: D102
         pipeline = self.pipeline
         if self._calibration is not None:
             self.progress(f"calibrating with {len(self._calibration)} sentences")

@@ -51,6 +51,16 @@ class Positions:
         return places + graph.get_tensor_by_name(self._zeros[graph])
 
 
+def settle(heads) -> Tensor:
+    """Returns the heads of a memory by an operation that stays outside of a loop.
+
+    The converter would transpose the product of heads and a single query in every step, instead of
+    the heads once.
+    """
+    places = ops.arange(heads.shape[2], dtype="int32") + never(heads)
+    return tf.gather(heads, places, axis=2)
+
+
 def single_similarity(query, key) -> Tensor:
     """Returns the scores of a single query, computed as a product and a sum.
 

@@ -120,6 +120,11 @@ def positions(places: Tensor, heads: Tensor) -> Tensor:
     return places
 
 
+def settle(heads: Tensor) -> Tensor:
+    """Returns key heads of a memory `[B, G, S, K]`, which every step of a search reads."""
+    return heads
+
+
 def keep(weights: Tensor) -> Tensor:
     """Returns attention weights `[B, H, T, S]` unchanged."""
     return weights
@@ -190,6 +195,8 @@ class Kernels:
         extend: Extends a cache that is full. If `write` makes room itself, it returns the cache.
         positions: Applied to the positions of queries, and given their heads, where a table of all
             queries and keys follows from nothing else. A converter would store such a table.
+        settle: Applied to the key heads of a memory, which are computed once and read in every step
+            of a search. A converter may move a part of that computation into the steps.
         keep: Applied to attention weights before their product with the values.
         attend: A whole attention as one, possibly fused operation.
             `attend(query, key, value, attention_mask, bias, scale)` returns
@@ -215,6 +222,7 @@ class Kernels:
     written: Callable = written
     extend: Callable = extend
     positions: Callable = positions
+    settle: Callable = settle
     keep: Callable = keep
     attend: Callable | None = None
     packing: Packing = PADDED

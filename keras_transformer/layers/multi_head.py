@@ -100,7 +100,7 @@ class MultiHeadAttention(AttendingLayer):
         The keys are prepared for the score; see `AttentionScore.prepare_key`.
         """
         key, value = self._key_heads(memory), self._value_heads(memory)
-        return self.score.prepare_key(self, key), value
+        return self.kernels.settle(self.score.prepare_key(self, key)), value
 
     def _query_heads(self, x, real=None):
         """Returns the query heads of `x`, normalised if the layer does that, `[B, H, T, K]`."""
