@@ -14,7 +14,7 @@ from uncertain_models import BOS, EOS, PAD
 
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
-from keras_transformer.decoding.model_predictor import Ancestors
+from keras_transformer.decoding.model_predictor import Entries
 from keras_transformer.layers.blocks.block import Block
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding
@@ -112,7 +112,7 @@ class CausalStack(Stack):
 
 class Cached(typing.NamedTuple):
     cache: tuple
-    ancestors: Ancestors
+    entries: Entries
 
 
 class DecoderOnly(Predictor):
@@ -140,7 +140,7 @@ class DecoderOnly(Predictor):
     def begin(self, inputs, length, width=1):
         batch, positions = tf.shape(inputs)[0], inputs.shape[1]
         cache = self.stack.empty_cache(batch, positions + length, width)
-        state = Cached(cache, Ancestors.none_yet(batch, positions + length, width))
+        state = Cached(cache, Entries.none_yet(batch, positions + length, width))
         for place in range(positions):
             tokens = tf.repeat(inputs[:, place : place + 1], width, axis=1)  # [B, N]
             state = self._advance(tokens, state, tf.constant(place))[1]
@@ -150,13 +150,13 @@ class DecoderOnly(Predictor):
         """Returns hidden states `[B, N, D]` at a position, also of the prompt, and the state."""
         x = self.embedding(tf.reshape(tokens, [-1, 1]), start=position)  # [B * N, 1, D]
         x = tf.reshape(x, [-1, tokens.shape[1], D])  # [B, N, D]
-        ancestors = state.ancestors.with_position(position)
+        entries = state.entries.with_position(position)
         x, cache, weights = self.stack.step(
-            x, state.cache, position, attention_mask=ancestors.attention_mask()
+            x, state.cache, position, attention_mask=entries.attention_mask()
         )
         if weights is not None:
             raise ValueError("There is no memory to attend to.")
-        return x, Cached(cache, ancestors)
+        return x, Cached(cache, entries)
 
     def step(self, tokens, state, index):
         state, positions = state
@@ -165,13 +165,12 @@ class DecoderOnly(Predictor):
 
     def extend(self, state, length):
         state, positions = state
-        cache = self.stack.extended_cache(state.cache, length, state.ancestors.width)
-        return Cached(cache, state.ancestors.extended(length)), positions
+        cache = self.stack.extended_cache(state.cache, length, state.entries.width)
+        return Cached(cache, state.entries.extended(length)), positions
 
     def follow(self, state, parents):
         state, positions = state
-        ancestors = super().follow(state.ancestors, parents)
-        return state._replace(ancestors=ancestors), positions
+        return state._replace(entries=state.entries.of_parents(parents)), positions
 
     def whole(self, inputs, tokens):
         """Runs the stack without a cache."""

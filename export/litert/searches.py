@@ -17,11 +17,13 @@ from keras_transformer.export.words import WordInputs
 from keras_transformer.layers.kernels import write
 from keras_transformer.tensors import Tensor
 
-# Cache sizes to grow through, by whether there are more than `MANY` hypotheses. Every stage makes a
-# file larger by 100 to 200 kB, but with many hypotheses most of a step's time goes into reading and
-# copying the cache. Static int8 has a single stage: with two parts of a cache, the converter would
-# round the attention weights, see `finish_static_int8`.
-CACHE_STAGES = {False: (16, 128, 192, 384), True: (8, 16, 32, 64, 128, 192, 384)}
+# Cache sizes to grow through: of searches with one hypothesis, of beams, and of searches with more
+# than `MANY` hypotheses in all. Every stage makes a file larger by 50 to 200 kB, but with many
+# hypotheses most of a step's time goes into reading and copying the cache. The stages of a beam
+# hold only entries in use, see `CompactStaged`. Static int8 has a single stage: with two parts of a
+# cache, the converter would round the attention weights, see `finish_static_int8`.
+SINGLE, BEAM = (16, 128, 192, 384), (16, 64, 128, 192, 384)
+OF_MANY = (8, 16, 32, 64, 128, 192, 384)
 MANY = 8
 LOOPS = {"While", "StatelessWhile"}  # operations of TensorFlow
 
@@ -80,8 +82,11 @@ class LoopSearches:
         return signature
 
     def _cache_stages(self, signature):
-        many = signature.batch_size * (signature.beam_size or 1) > MANY
-        return CACHE_STAGES[many] if self._grows else ()
+        if not self._grows:
+            return ()
+        if signature.batch_size * (signature.beam_size or 1) > MANY:
+            return OF_MANY
+        return BEAM if signature.beam_size else SINGLE
 
 
 class UnrolledSearches:

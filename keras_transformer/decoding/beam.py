@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.blocks import Blocks
+from keras_transformer.decoding.compact import compacted
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
 from keras_transformer.decoding.endings import Endings, EndingsWithTerms
 from keras_transformer.decoding.hypotheses import (
@@ -158,6 +159,8 @@ class Beam(BeamSettings, Search):
         cache, prompts = cache_of(length, options.cache_stages, predictor), None
         if reads_prompts(cache, predictor):
             prompts = prompts_of(predictor, source, length, step.limit, step.rules)
+        if prompts is None and self.size > 1 and predictor.compacts:
+            cache = compacted(cache)
         state = predictor.begin(source, cache.first(prompts), self.size)
         read = None if prompts is None else prompts.read(predictor, state)
         no_speech = predictor.no_speech(state) if options.confidence else None

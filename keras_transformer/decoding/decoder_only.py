@@ -3,7 +3,7 @@
 import typing
 from typing import Any
 
-from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
+from keras_transformer.decoding.model_predictor import Entries, ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, count_before_end
 from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor
@@ -13,7 +13,7 @@ class DecoderOnlyState(typing.NamedTuple):
     """The state between two steps of a `DecoderOnly`."""
 
     cache: tuple  # of every block, see `Stack.empty_cache`
-    ancestors: Ancestors
+    entries: Entries
     prompt: "tf.Tensor"  # [B, S], the inputs of `begin`
 
 
@@ -51,8 +51,8 @@ class DecoderOnly(ModelPredictor):
         prompt = tf.convert_to_tensor(inputs, tf.int32)
         batch = tf.shape(prompt)[0]
         cache = self.model.decoder.empty_cache(batch, length, width)
-        ancestors = Ancestors.none_yet(batch, length, self.places(width))
-        return DecoderOnlyState(cache, ancestors, prompt)
+        entries = Entries.none_yet(batch, length, self.places(width))
+        return DecoderOnlyState(cache, entries, prompt)
 
     def prompts(self, inputs: Any) -> Tensor:  # noqa: D102
         return tf.convert_to_tensor(inputs, tf.int32)
@@ -67,13 +67,15 @@ class DecoderOnly(ModelPredictor):
         return self.model.read(tokens, count)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
-        ancestors = state.ancestors.with_position(index)
-        logits, cache, _ = self.model.step(tokens, state.cache, index, ancestors.attention_mask())
+        entries = state.entries.with_position(index)
+        logits, cache, _ = self.model.step(
+            tokens, state.cache, index, entries.attention_mask(), **entries.slots(index)
+        )
         # One position of padding, which forces no token, for all steps after the longest prompt.
         prompt = tf.pad(state.prompt, [[0, 0], [0, 1]], constant_values=self.vocabulary.pad_id)
         place = tf.minimum(index, tf.shape(prompt)[1] - 1)
         forced = tf.expand_dims(tf.gather(prompt, place, axis=1), 1)  # [B, 1]
-        return Step(self._follow(logits, forced), state._replace(cache=cache, ancestors=ancestors))
+        return Step(self._follow(logits, forced), state._replace(cache=cache, entries=entries))
 
     def logits(self, inputs: Any, tokens: Tensor) -> Tensor:  # noqa: D102
         prompt = tf.convert_to_tensor(inputs, tf.int32)

@@ -4,7 +4,7 @@ import numbers
 import typing
 from typing import Any
 
-from keras_transformer.decoding.model_predictor import Ancestors, ModelPredictor
+from keras_transformer.decoding.model_predictor import Entries, ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step
 from keras_transformer.decoding.prompts import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.lazy_tensorflow import tf
@@ -16,7 +16,7 @@ class EncoderDecoderState(typing.NamedTuple):
     """The state between two steps of an `EncoderDecoder`."""
 
     cache: tuple  # of every block, see `Stack.empty_cache`
-    ancestors: Ancestors  # unused without self-attention: states are reordered instead
+    entries: Entries  # unused without self-attention: states are reordered instead
     memory_heads: tuple  # key and value heads of the memory, each [B, H, S, K]
     memory_attention_mask: "tf.Tensor"  # [B, 1, S]
     first: typing.Any = ()  # [B], first token of each output; () if the sources do not contain it
@@ -71,14 +71,14 @@ class EncoderDecoder(ModelPredictor):
         source = self._source(inputs)
         memory, memory_attention_mask = self.model.encode(source)
         cache, memory_heads = self.model.start(memory, length, width)
-        ancestors = Ancestors.none_yet(tf.shape(source)[0], length, self.places(width))
+        entries = Entries.none_yet(tf.shape(source)[0], length, self.places(width))
         first = source[:, 0] if self.vocabulary.rules.has_languages else ()
         prompt = inputs.prompt if isinstance(inputs, Prompted) else ()
         start = first if self.vocabulary.rules.starts_with_language else ()
         if isinstance(inputs, Prompted) and inputs.first is not None:
             start = tf.convert_to_tensor(inputs.first, tf.int32)
         return EncoderDecoderState(
-            cache, ancestors, memory_heads, memory_attention_mask, first, prompt, start
+            cache, entries, memory_heads, memory_attention_mask, first, prompt, start
         )
 
     def prompts(self, inputs: Any) -> Tensor | None:  # noqa: D102
@@ -117,7 +117,7 @@ class EncoderDecoder(ModelPredictor):
         return self.model.read(tokens, state.memory_heads, state.memory_attention_mask)
 
     def step(self, tokens: Tensor, state: Any, index: Tensor) -> Step:  # noqa: D102
-        ancestors = state.ancestors.with_position(index)
+        entries = state.entries.with_position(index)
         tokens = _started(tokens, state, index)
         logits, cache, weights = self.model.step(
             tokens,
@@ -125,12 +125,13 @@ class EncoderDecoder(ModelPredictor):
             index,
             state.memory_heads,
             state.memory_attention_mask,
-            ancestors.attention_mask(),
+            entries.attention_mask(),
             self.output,
             return_attention_scores=self.alignment is not None,
+            **entries.slots(index),
         )
         weights = None if self.alignment is None else attended(weights, self.alignment)
-        state = state._replace(cache=cache, ancestors=ancestors)
+        state = state._replace(cache=cache, entries=entries)
         if self.output is None:
             logits = self.vocabulary.without_banned(logits)
         if self.vocabulary.rules.forces_language:

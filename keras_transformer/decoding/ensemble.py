@@ -52,6 +52,7 @@ class Ensemble(Predictor):
         self.log_sum_exp = self.members[0].log_sum_exp
         self.has_source = self.members[0].has_source
         self.grows = any(member.grows for member in self.members)
+        self.compacts = all(member.compacts for member in self.members)
 
     def sizes(self, inputs: Any) -> tuple[Tensor, Tensor | None]:  # noqa: D102
         batches, positions = zip(*(member.sizes(inputs) for member in self.members), strict=True)
@@ -106,6 +107,19 @@ class Ensemble(Predictor):
     def extend(self, state: Any, length: int) -> tuple[Any, ...]:  # noqa: D102
         return tuple(
             member.extend(of_member, length)
+            for member, of_member in zip(self.members, state, strict=True)
+        )
+
+    def count_used(self, state: Any) -> Tensor:  # noqa: D102
+        counts = [
+            member.count_used(of_member)
+            for member, of_member in zip(self.members, state, strict=True)
+        ]
+        return tf.reduce_max(tf.stack(counts), axis=0)  # the same for all members of this package
+
+    def compact(self, state: Any, past: Any, length: int, index: Tensor) -> Any:  # noqa: D102
+        return tuple(
+            member.compact(of_member, past, length, index)
             for member, of_member in zip(self.members, state, strict=True)
         )
 

@@ -116,7 +116,7 @@ class Staged(typing.NamedTuple):
 
         state = recalled(state, 0)
         for end, next_end in itertools.pairwise([*self.ends, self.ends[-1]]):
-            state = _steps(running, step, state, end)
+            state = steps_until(running, step, state, end)
             if next_end > end:
                 extended = predictor.extend(state.predictor_state, next_end - end)
                 state = recalled(state._replace(predictor_state=extended), end)
@@ -142,7 +142,7 @@ class Growing(typing.NamedTuple):
         """Runs the steps of a search; see `Staged.run`."""
         first, more = self.first(read), min(GROWTH, self.length)
         if read is None:
-            state = _steps(running, step, state, first)
+            state = steps_until(running, step, state, first)
         else:
             recalled = read.recall(predictor, state.predictor_state, 0)
             state = state._replace(predictor_state=recalled)
@@ -154,12 +154,12 @@ class Growing(typing.NamedTuple):
             return tf.logical_and(state.index < self.length, running(state))
 
         def stage(state, end):
-            state = _steps(running, step, state, tf.minimum(end, self.length))
+            state = steps_until(running, step, state, tf.minimum(end, self.length))
             return tf.cond(goes_on(state, end), lambda: extended(state), lambda: state), end + more
 
         state, shapes = extended(state), None
         if not tf.executing_eagerly():
-            shapes = _common_shapes(state, extended(state)), tf.TensorShape([])
+            shapes = common_shapes(state, extended(state)), tf.TensorShape([])
         begun = state, tf.convert_to_tensor(first + more)
         state, _ = tf.while_loop(goes_on, stage, begun, shapes)
         return state
@@ -197,12 +197,12 @@ class Appended(typing.NamedTuple):
 
         state, shapes = extended(state), None
         if not tf.executing_eagerly():
-            shapes = (_common_shapes(state, extended(state)),)
+            shapes = (common_shapes(state, extended(state)),)
         (state,) = tf.while_loop(goes_on, append, (state,), shapes)
         return state
 
 
-def _steps(running, step, state, end):
+def steps_until(running, step, state, end):
     """Returns the state after steps up to position `end`, or up to the end of the search."""
     (state,) = tf.while_loop(
         lambda state: tf.logical_and(state.index < end, running(state)), step, (state,)
@@ -210,7 +210,7 @@ def _steps(running, step, state, end):
     return state
 
 
-def _common_shapes(state, other):
+def common_shapes(state, other):
     """Returns the static shapes of both states, with unknown sizes where they differ."""
 
     def common(one, other):

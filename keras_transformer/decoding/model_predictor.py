@@ -1,78 +1,123 @@
-"""Predictors of one model: `predictor_of`, their base class, and the indices into their caches."""
+"""Predictors of one model: `predictor_of`, their base class, and the entries of their caches."""
 
 import typing
 from typing import Any
 
-from keras_transformer.checks import require_tensorflow
+from keras_transformer.checks import is_integer, require_tensorflow
 from keras_transformer.decoding.predictor import Predictor, Vocabulary, count_tokens, pick
 from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.models.parts import stacks_of
 from keras_transformer.tensors import Tensor
 
 
-class Ancestors(typing.NamedTuple):
-    """Indices of the cache entries of each hypothesis.
+class Entries(typing.NamedTuple):
+    """Entries of a cache that each hypothesis attends to: its own and those of its ancestors.
 
-    Keys and values never move in the cache. When hypotheses are reordered, only L integers of each
-    hypothesis move.
+    Keys and values do not move in the cache when hypotheses are reordered; only these masks do. A
+    cache has slots of N entries, and each step fills one slot.
 
     Attributes:
-        places: `[B, N, L]`: for position `l` of hypothesis `n`, the beam index from 0 to N - 1
-            under which its key and value were cached; -1 for a position not computed yet. `()` for
-            N = 1, where the index is always 0.
+        visible: Boolean `[B, N, C]`, `True` where a hypothesis attends to one of the C entries.
+            `()` for N = 1, where every hypothesis attends to all earlier positions.
+        shift: Number of the slot that a position fills, minus the number of the position: an
+            int32 scalar. `()` stands for 0, as long as no entries have been dropped.
     """
 
-    places: typing.Any
+    visible: typing.Any
+    shift: typing.Any = ()
 
     @classmethod
-    def none_yet(cls, batch, length, width) -> "Ancestors":
-        """Returns ancestors for L positions of N hypotheses, none of them computed yet."""
-        return cls(() if width == 1 else tf.fill([batch, width, length], -1))
+    def none_yet(cls, batch, length, width) -> "Entries":
+        """Returns the entries of L positions of N hypotheses, none of them computed yet."""
+        return cls(() if width == 1 else tf.zeros([batch, width, length * width], tf.bool))
 
-    def with_position(self, index) -> "Ancestors":
-        """Returns ancestors with position `index` added: each hypothesis caches its own entry."""
+    def slot(self, index) -> Tensor | None:
+        """Returns the number of the slot that position `index` fills; `None` if it is `index`."""
+        return None if isinstance(self.shift, tuple) else index + self.shift
+
+    def slots(self, index) -> dict[str, Tensor]:
+        """Returns the argument `slot` of a model's `step`; none if it is `index`."""
+        slot = self.slot(index)
+        return {} if slot is None else {"slot": slot}
+
+    def with_position(self, index) -> "Entries":
+        """Returns the entries with position `index` added: each hypothesis attends to its own."""
         if self._is_single:
             return self
-        width, length = self.places.shape[1], tf.shape(self.places)[2]
-        here = tf.equal(tf.range(length), index)  # [L]
-        return Ancestors(tf.where(here, tf.expand_dims(tf.range(width), 1), self.places))
+        slot = self.slot(index)
+        own = (index if slot is None else slot) * self.width + tf.range(self.width)  # [N]
+        own = tf.equal(tf.range(_count(self.visible)), tf.expand_dims(own, 1))  # [N, C]
+        return self._replace(visible=tf.logical_or(self.visible, own))
 
-    def extended(self, length) -> "Ancestors":
-        """Returns ancestors with `length` further positions, none of them computed yet."""
+    def of_parents(self, parents) -> "Entries":
+        """Returns the entries of reordered hypotheses: see `Predictor.follow`."""
+        return self._replace(visible=pick(self.visible, parents))
+
+    def extended(self, length) -> "Entries":
+        """Returns the entries with `length` further slots, none of them computed yet."""
         if self._is_single:
             return self
-        return Ancestors(tf.pad(self.places, [[0, 0], [0, 0], [0, length]], constant_values=-1))
+        more = [[0, 0], [0, 0], [0, length * self.width]]
+        return self._replace(visible=tf.pad(self.visible, more))
 
-    def recalled(self, count) -> "Ancestors":
-        """Returns ancestors whose first `count` positions are those of the first hypothesis."""
+    def compacted(self, past, length, index) -> tuple["Entries", Tensor]:
+        """Returns the entries in use in `past` slots, with `length` empty slots after them.
+
+        Where more are in use, the later ones are dropped.
+
+        Args:
+            past: Number of slots P; a Python integer if the shapes must be known.
+            length: Number of further slots R.
+            index: Number of the position that will fill the first empty slot.
+
+        Returns:
+            The new entries, and the numbers of the old entries that fill the P slots, int32
+            `[B, P * N]`, arbitrary where there are fewer.
+        """
+        count, room = _count(self.visible), past * self.width
+        places = tf.range(count)  # [C]
+        order = tf.where(self.used, -places, -count)  # [B, C]
+        missing = max(room - count, 0) if is_integer(room) and is_integer(count) else 0
+        _, chosen = tf.math.top_k(order, room - missing)  # [B, P * N], the used entries first
+        visible = tf.gather(self.visible, chosen, axis=2, batch_dims=1)  # [B, N, P * N]
+        visible = tf.pad(visible, [[0, 0], [0, 0], [0, missing + length * self.width]])
+        chosen = tf.pad(chosen, [[0, 0], [0, missing]])
+        return Entries(visible, tf.cast(past - index, tf.int32)), chosen
+
+    def recalled(self, count) -> "Entries":
+        """Returns the entries with the first `count` positions, those of the first hypothesis."""
         if self._is_single:
             return self
-        read = tf.range(tf.shape(self.places)[2]) < count  # [L]
-        return Ancestors(tf.where(read, 0, self.places))
+        entries = tf.range(_count(self.visible))  # [C]
+        read = tf.equal(entries % self.width, 0) & (entries < count * self.width)
+        return self._replace(visible=tf.logical_or(self.visible, read))
 
     def attention_mask(self) -> Tensor | None:
-        """Returns the mask `[B, N, L * N]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
-        if self._is_single:
-            return None
-        width, length = self.places.shape[1:]
-        attention_mask = tf.equal(tf.expand_dims(self.places, 3), tf.range(width))  # [B, N, L, N]
-        if not length:  # it is not known, or there are no positions yet
-            batch, _, length = tf.unstack(tf.shape(self.places))
-            return tf.reshape(attention_mask, [batch, width, length * width])
-        return tf.reshape(attention_mask, [-1, width, length * width])
+        """Returns the mask `[B, N, C]` for `MultiHeadSelfAttention.step`; `None` for N = 1."""
+        return None if self._is_single else self.visible
+
+    @property
+    def used(self) -> Tensor:
+        """Which entries any hypothesis of a sentence attends to, boolean `[B, C]`."""
+        return tf.reduce_any(self.visible, axis=1)
 
     @property
     def width(self) -> int:
         """Number N of hypotheses; 1 for a state, which has no positions."""
-        return 1 if self._is_single else self.places.shape[1]
+        return 1 if self._is_single else self.visible.shape[1]
 
     @property
     def _is_single(self):
-        return isinstance(self.places, tuple)
+        return isinstance(self.visible, tuple)
+
+
+def _count(visible):
+    """Returns the number of entries C, a Python integer if it is known."""
+    return tf.shape(visible)[2] if visible.shape[2] is None else visible.shape[2]
 
 
 class ModelPredictor(Predictor):
-    """Base class of the predictors of one model, whose state has a `cache` and `ancestors`.
+    """Base class of the predictors of one model, whose state has a `cache` and `entries`.
 
     `predictor_of` chooses the subclass whose `stacks` match the model.
 
@@ -80,7 +125,7 @@ class ModelPredictor(Predictor):
         stacks: The stacks that the model must have, see `stacks_of`.
         example: Name of a class of models with these stacks.
         moves_cache: `True` if reordering hypotheses moves the content of the cache, namely the
-            states of a mixer such as an SSRU. Keys and values do not move, see `Ancestors`.
+            states of a mixer such as an SSRU. Keys and values do not move, see `Entries`.
     """
 
     stacks = ()
@@ -101,27 +146,41 @@ class ModelPredictor(Predictor):
         self.log_sum_exp = model.kernels.log_sum_exp
         self.moves_cache = model.config.decoder.has_state
         self.grows = not self.moves_cache
+        histories = (block.history() for block in model.decoder.blocks)
+        # A subclass with a state of its own may extend it, and does not know of `compact`.
+        kind = type(self)
+        knows = kind.extend is ModelPredictor.extend or kind.compact is not ModelPredictor.compact
+        reads = (getattr(history, "reads_places", True) for history in histories)
+        self.compacts = self.grows and knows and not any(reads)
 
     def places(self, width: int) -> int:
-        """Returns the number of hypotheses that `Ancestors` distinguish; 1 if the cache moves."""
+        """Returns the number of hypotheses that `Entries` distinguish; 1 if the cache moves."""
         return 1 if self.moves_cache else width
 
     def lengths(self, inputs: Any) -> Tensor:  # noqa: D102
         return count_tokens(inputs, self.vocabulary.pad_id)
 
     def recall(self, state: Any, reading: Any, count: Tensor, unread: Tensor) -> Any:  # noqa: D102
-        width = state.ancestors.width
+        width = state.entries.width
         cache = self.model.decoder.recalled_cache(state.cache, reading, unread, width)
-        return state._replace(cache=cache, ancestors=state.ancestors.recalled(count))
+        return state._replace(cache=cache, entries=state.entries.recalled(count))
 
     def extend(self, state: Any, length: int) -> Any:  # noqa: D102
-        cache = self.model.decoder.extended_cache(state.cache, length, state.ancestors.width)
-        return state._replace(cache=cache, ancestors=state.ancestors.extended(length))
+        cache = self.model.decoder.extended_cache(state.cache, length, state.entries.width)
+        return state._replace(cache=cache, entries=state.entries.extended(length))
+
+    def count_used(self, state: Any) -> Tensor:  # noqa: D102
+        return tf.reduce_sum(tf.cast(state.entries.used, tf.int32), axis=1)
+
+    def compact(self, state: Any, past: Any, length: int, index: Tensor) -> Any:  # noqa: D102
+        entries, chosen = state.entries.compacted(past, length, index)
+        cache = self.model.decoder.compacted_cache(state.cache, chosen, length, entries.width)
+        return state._replace(cache=cache, entries=entries)
 
     def follow(self, state: Any, parents: Tensor) -> Any:  # noqa: D102
         if self.moves_cache:  # one state of fixed size for each hypothesis
             return state._replace(cache=pick(state.cache, parents))
-        return state._replace(ancestors=super().follow(state.ancestors, parents))
+        return state._replace(entries=state.entries.of_parents(parents))
 
 
 def predictor_of(model, alignment=None) -> Predictor:

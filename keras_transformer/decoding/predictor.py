@@ -169,7 +169,8 @@ class Predictor(abc.ABC):
     `follow` after each step that may have reordered the hypotheses (never in greedy search and
     sampling, where N = 1), and `extend` when the output outgrows the state. The state, a nest of
     tensors that only the predictor inspects, holds all that a later step needs. As a search is a
-    loop in the graph, the structure and shapes of the state are fixed, except in `extend`.
+    loop in the graph, the structure and shapes of the state are fixed, except in `extend` and
+    `compact`.
 
     Args:
         vocabulary: A `Vocabulary`.
@@ -178,12 +179,16 @@ class Predictor(abc.ABC):
     Attributes:
         log_sum_exp: Function that searches call for the denominators of probabilities, from the
             `Kernels` of a model; no method to override.
+        compacts: Whether it has the methods `count_used` and `compact`, with which a beam search
+            drops cache entries that no hypothesis attends to any more. Such a search may call
+            `compact` in place of `extend`.
         grows: `True` if the state holds a limited number of positions, so that a search runs in
             stages. `False` if a state serves any number: graphs of searches are then smaller.
         has_source: Whether outputs are generated for a source, whose length may limit them.
     """
 
     log_sum_exp = staticmethod(log_sum_exp)
+    compacts = False
     grows = True
     has_source = True
 
@@ -285,6 +290,29 @@ class Predictor(abc.ABC):
             length: Number of further positions, a Python integer.
         """
         return state
+
+    def count_used(self, state: Any) -> Tensor:
+        """Returns how many cache entries the hypotheses of each sentence attend to, int32 `[B]`.
+
+        A predictor needs it, and `compact`, if it `compacts`.
+
+        Args:
+            state: The state between two steps.
+        """
+        raise NotImplementedError
+
+    def compact(self, state: Any, past: Any, length: int, index: Tensor) -> Any:
+        """Returns a state without the cache entries that no hypothesis attends to any more.
+
+        Args:
+            state: The state before the step at `index`.
+            past: Number of slots for the other entries, each of as many entries as there are
+                hypotheses; a Python integer if the shapes must be known. Where they do not suffice,
+                the latest entries are lost.
+            length: Number of further positions, a Python integer.
+            index: Number of the next position.
+        """
+        raise NotImplementedError
 
     def follow(self, state: Any, parents: Tensor) -> Any:
         """Returns the state with reordered hypotheses.

@@ -56,7 +56,9 @@ class SearchOptions:
             `no_speech_id`; and the mean log-probability of the tokens after the prompt among those
             that the rules of the model allow.
         cache_stages: Cache sizes to grow through, in positions: the cost of a step then depends on
-            the actual length of the outputs. Empty: one loop instead of several, a smaller graph.
+            the actual length of the outputs. For a beam that drops unused entries, a size of L has
+            room for as many entries as L positions have; sizes that are too close are left out.
+            Empty: one loop instead of several, a smaller graph.
             `None`: the cache grows while the search runs, so that the memory also depends on the
             actual length; neither XLA nor LiteRT can compile this. `"each"`: the same, by each
             position, in a single loop; for ONNX. An `Unrolled`: a single step without a loop, for

@@ -278,12 +278,47 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         )
         return (*recent, *past)
 
+    @property
+    def reads_places(self) -> bool:
+        """Whether attention depends on the places of cached positions, not only on their heads."""
+        return self.window is not None or self.hides_start or self.position.reads_keys
+
+    def compacted_cache(
+        self, cache: tuple[Tensor, ...], chosen: Tensor, length: int, width: int
+    ) -> tuple[Tensor, ...]:
+        """Returns a cache of chosen entries, with room for `length` more positions.
+
+        Later steps need the `slot` of their positions. The layer must not be one that
+        `reads_places`.
+
+        Args:
+            cache: A cache from `empty_cache`, `extended_cache` or this method, after a `step`.
+            chosen: Indices of the C chosen entries, int32 `[B, C]`; those of earlier positions are
+                counted first.
+            length: Number of further positions R.
+            width: Number of hypotheses per sentence N.
+
+        Returns:
+            Two tensors `[B, G, R * N, K]` of zeros, and two `[B, G, C, K]` with the chosen entries.
+        """
+        recent, past = [], []
+        for part in (0, 1):
+            new, *old = cache[part::2]
+            heads = ops.concatenate([*old, new], axis=2) if old else new  # [B, G, S, K]
+            batch, groups, count, size = ops.shape(heads)
+            first = ops.arange(batch * groups, dtype="int32") * count
+            rows = ops.reshape(first, (batch, groups, 1)) + ops.expand_dims(chosen, 1)  # [B, G, C]
+            past.append(ops.take(ops.reshape(heads, (-1, size)), rows, axis=0))
+            recent.append(ops.zeros((batch, groups, length * width, size), heads.dtype))
+        return (*recent, *past)
+
     def step(
         self,
         x: Tensor,
         cache: tuple[Tensor, ...],
         index: Tensor,
         attention_mask: Tensor | None = None,
+        slot: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Attends from one position to itself and all earlier positions.
 
@@ -299,9 +334,11 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             attention_mask: Boolean `[B, N, L * N]`, `True` where a hypothesis may attend to
                 position `l` of hypothesis `m`, at index `l * N + m`. `None`, for N = 1 only: to all
                 earlier positions.
+            slot: Index in place of `index` at which the cache holds the position. `None`: `index`,
+                as long as the cache is not a `compacted_cache`.
 
         Returns:
-            The output `[B, N, D]`, and the cache with this position written at `index`.
+            The output `[B, N, D]`, and the cache with this position written.
 
         Raises:
             ValueError: If `cache` or `attention_mask` is for another number of hypotheses.
@@ -311,13 +348,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         recent, past, width = cache[:2], cache[2:], x.shape[1]
         start = ops.shape(past[0])[2] // width if past else 0  # P; not known if the cache grows
         query, *heads = self._project(x, index)  # [B, H, N, K], [B, G, N, K] twice
+        slot = index if slot is None else slot
         recent = tuple(
-            self.kernels.write(old, new, index - start)
+            self.kernels.write(old, new, slot - start)
             for new, old in zip(heads, recent, strict=True)
         )  # [B, G, R * N, K] twice
         length = start + ops.shape(recent[0])[2] // width  # L
         if attention_mask is None:
-            attention_mask = self.kernels.written(length, index)  # [1, T=1, L]
+            attention_mask = self.kernels.written(length, slot)  # [1, T=1, L]
         is_known = is_integer(length) and getattr(attention_mask, "shape", [None])[-1] is not None
         if is_known and attention_mask.shape[-1] != length * width:
             raise ValueError(

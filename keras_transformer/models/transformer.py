@@ -165,6 +165,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         attention_mask: Tensor | None = None,
         output: Callable[[Tensor], Tensor] | None = None,
         return_attention_scores: bool = False,
+        slot: Tensor | None = None,
     ) -> Prediction:
         """Runs the decoder at one position, without dropout.
 
@@ -181,6 +182,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
             output: Function from hidden states `[B, N, D]` to logits, see
                 `OutputWeights.of_tokens`. `None`: the logits of all tokens.
             return_attention_scores: Whether to also return the cross-attention weights.
+            slot: See `MultiHeadSelfAttention.step`.
 
         Returns:
             A `Prediction`.
@@ -197,6 +199,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
             memory_attention_mask,
             attention_mask,
             return_attention_scores,
+            slot,
         )
         logits = (output or self.output_weights.project)(x)  # [B, N, V]
         return Prediction(logits, cache, weights)

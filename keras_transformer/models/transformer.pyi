@@ -44,6 +44,7 @@ class EncoderDecoderModel(TokenOutput, ConfiguredModel):
         attention_mask: Tensor | None = None,
         output: Callable[[Tensor], Tensor] | None = None,
         return_attention_scores: bool = False,
+        slot: Tensor | None = None,
     ) -> Prediction: ...
     @property
     def columns(self) -> tuple[FigureColumn, ...]: ...

@@ -11,6 +11,7 @@ from keras_transformer.variants import Variant, short
 # The methods by which a position acts on embeddings, and in self-attention.
 OF_EMBEDDINGS = ("embed",)
 OF_ATTENTION = ("rotate", "bias", "key_bias", "values")
+OF_KEYS = ("bias", "key_bias", "values")  # those that need the positions of all keys in every step
 
 
 class Position(Variant):
@@ -41,6 +42,8 @@ class Position(Variant):
     Attributes:
         embeds: Whether it acts on embeddings: its class overrides `embed`.
         attends: Whether it acts in self-attention: its class overrides one of the other methods.
+        reads_keys: Whether attention needs the positions of all keys in every step, and not only
+            once to rotate them: its class overrides `bias`, `key_bias` or `values`.
         is_relative: Whether it depends on distances alone.
         by_row: Whether its methods take the positions of several texts, queries `[B, 1, 1]` in
             `rotate`, and queries `[B, 1, 1, 1]` and keys `[B, 1, 1, S]` in `bias`, so that texts of
@@ -52,7 +55,7 @@ class Position(Variant):
     option = "position"
     package = "keras_transformer.positions"
     kind = "none"
-    embeds = attends = False
+    embeds = attends = reads_keys = False
     is_relative = False
     by_row = True
     shared = False
@@ -65,6 +68,7 @@ class Position(Variant):
         cls.attends = any(
             getattr(cls, name) is not getattr(Position, name) for name in OF_ATTENTION
         )
+        cls.reads_keys = any(getattr(cls, name) is not getattr(Position, name) for name in OF_KEYS)
         if "by_row" not in cls.__dict__:
             cls.by_row = not cls.attends
 

@@ -191,6 +191,7 @@ class Masked(Predictor):
         super().__init__(vocabulary, predictor.max_length)
         self._predictor, self._ids = predictor, ids
         self.grows, self.log_sum_exp = predictor.grows, predictor.log_sum_exp
+        self.compacts = predictor.compacts
         self.lengths, self.beginning_lengths = predictor.lengths, predictor.beginning_lengths
         # Added instead of selected with `tf.where`: LiteRT's select is a loop over elements.
         self._mask = tf.expand_dims(tf.where(allowed, 0.0, NEVER), 1)  # [B, 1, C]
@@ -209,6 +210,12 @@ class Masked(Predictor):
 
     def extend(self, state, length) -> Any:  # noqa: D102
         return self._predictor.extend(state, length)
+
+    def count_used(self, state) -> Tensor:  # noqa: D102
+        return self._predictor.count_used(state)
+
+    def compact(self, state, past, length, index) -> Any:  # noqa: D102
+        return self._predictor.compact(state, past, length, index)
 
     def follow(self, state, parents) -> Any:  # noqa: D102
         return self._predictor.follow(state, parents)

@@ -249,8 +249,9 @@ class Block(ConfiguredLayer):
     def history(self) -> MultiHeadSelfAttention | Mixing:
         """Returns the sublayer that reads other positions of `x`.
 
-        It has the methods `empty_cache`, `extended_cache` and `step`. This is not a property,
-        because Keras would save the weights under the property's name.
+        It has the methods `empty_cache`, `extended_cache` and `step`. A beam search drops unused
+        entries of its cache if it also has `compacted_cache` and its `reads_places` is false. This
+        is not a property, because Keras would save the weights under the property's name.
         """
         return getattr(self, self.history_role)
 
@@ -351,6 +352,7 @@ class Block(ConfiguredLayer):
         memory_attention_mask: Tensor | None = None,
         attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
+        slot: Tensor | None = None,
     ) -> CachedOutput:
         """Runs the block at one position; the cache holds the earlier ones.
 
@@ -365,13 +367,15 @@ class Block(ConfiguredLayer):
             attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
                 another mixer.
             return_attention_scores: Whether to also return the cross-attention weights.
+            slot: See `MultiHeadSelfAttention.step`.
 
         Returns:
             A `CachedOutput`.
         """
         weights = None
+        options = {} if slot is None else {"slot": slot}
         x, cache = self.residual(self.history_role).step(
-            x, cache, index, attention_mask
+            x, cache, index, attention_mask, **options
         )  # [B, N, D]
         if self.cross:
             x, weights = self.residual("cross_attention").step(

@@ -140,6 +140,20 @@ class Stack(ConfiguredLayer):
             for block, of_block in zip(self.blocks, cache, strict=True)
         )
 
+    def compacted_cache(self, cache: tuple, chosen: Tensor, length: int, width: int) -> tuple:
+        """Returns a cache of chosen entries, with room for `length` more positions.
+
+        All blocks must have self-attention.
+
+        Args:
+            cache: A cache from `empty_cache` or `extended_cache`, after a `step`.
+            chosen, length, width: See `MultiHeadSelfAttention.compacted_cache`.
+        """
+        return tuple(
+            block.history().compacted_cache(of_block, chosen, length, width)
+            for block, of_block in zip(self.blocks, cache, strict=True)
+        )
+
     def read(
         self,
         x: Tensor,
@@ -214,6 +228,7 @@ class Stack(ConfiguredLayer):
         memory_attention_mask: Tensor | None = None,
         attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
+        slot: Tensor | None = None,
     ) -> CachedOutput:
         """Runs the stack at one position; the cache holds the earlier ones.
 
@@ -226,11 +241,13 @@ class Stack(ConfiguredLayer):
             attention_mask: Boolean `[B, N, L * N]`; see `MultiHeadSelfAttention.step`. `None` with
                 another mixer.
             return_attention_scores: Whether to also return the cross-attention weights.
+            slot: See `MultiHeadSelfAttention.step`.
 
         Returns:
             A `CachedOutput`.
         """
         caches, weights, x = [], [], self._begin(x)
+        slots = {} if slot is None else {"slot": slot}  # which not every block needs to know
         for block, block_cache, heads in zip(
             self.blocks, cache, memory_heads or [None] * len(self.blocks), strict=True
         ):
@@ -242,6 +259,7 @@ class Stack(ConfiguredLayer):
                 memory_attention_mask,
                 attention_mask,
                 return_attention_scores,
+                **slots,
             )
             caches.append(new_cache)
             weights.append(cross_weights)

@@ -152,7 +152,12 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         return self.decoder.read_more(x, past, start)
 
     def step(
-        self, tokens: Tensor, cache: tuple, index: Tensor, attention_mask: Tensor | None = None
+        self,
+        tokens: Tensor,
+        cache: tuple,
+        index: Tensor,
+        attention_mask: Tensor | None = None,
+        slot: Tensor | None = None,
     ) -> Prediction:
         """Runs the model at one position, without dropout.
 
@@ -162,6 +167,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
             cache: From `decoder.empty_cache` or the previous step.
             index: Index of the position, counted from 0; scalar integer.
             attention_mask: See `Transformer.step`.
+            slot: See `MultiHeadSelfAttention.step`.
 
         Returns:
             A `Prediction`.
@@ -170,7 +176,7 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         x = ops.reshape(tokens, (-1, 1))  # [B * N, T=1]
         x = self.embedding(x, start=index, training=False)  # [B * N, 1, D]
         x = ops.reshape(x, (-1, width, self.config.d_model))  # [B, N, D]
-        x, cache, _ = self.decoder.step(x, cache, index, attention_mask=attention_mask)
+        x, cache, _ = self.decoder.step(x, cache, index, attention_mask=attention_mask, slot=slot)
         return Prediction(self.output_weights.project(x), cache)
 
     def step_of_rows(

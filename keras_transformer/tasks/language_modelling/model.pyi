@@ -40,7 +40,12 @@ class LanguageModel(TokenOutput, ConfiguredModel):
         self, tokens: Tensor, past: tuple, start: Tensor | None = None
     ) -> tuple[Tensor, tuple]: ...
     def step(
-        self, tokens: Tensor, cache: tuple, index: Tensor, attention_mask: Tensor | None = None
+        self,
+        tokens: Tensor,
+        cache: tuple,
+        index: Tensor,
+        attention_mask: Tensor | None = None,
+        slot: Tensor | None = None,
     ) -> Prediction: ...
     def step_of_rows(
         self, tokens: Tensor, cache: tuple, counts: Tensor, slot: Tensor
