@@ -32,9 +32,10 @@ class Validator:
     def __init__(self, learner, training, data, corpus, settings, workers):
         self.learner = learner
         size = settings.data.size_of_batch
-        batches = corpus.batches(size).cache().repeat()
+        buckets = settings.data.widths
+        batches = corpus.batches(size, buckets=buckets).cache().repeat()
         self.batches = cut_batches(batches, workers.strategy, training.pad_id)
-        self.steps = corpus.steps(size)
+        self.steps = corpus.steps(size, buckets)
         self.workers = workers
         self.task = settings.task.get()
         of_answers = {name: one for name, one in self.task.metrics.items() if one.of_answers}

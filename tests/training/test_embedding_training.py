@@ -52,7 +52,7 @@ def test_the_loss_has_the_settings_of_the_model():
 def test_batches_of_one_pair_are_refused():
     settings = types.SimpleNamespace(
         training=types.SimpleNamespace(seed=1, subword_sampling=0.0),
-        data=types.SimpleNamespace(size_of_batch=8),
+        data=types.SimpleNamespace(size_of_batch=8, widths=16),
     )
     with pytest.raises(ValueError, match="large enough for several pairs: .*batch_tokens=8, one"):
         training().epochs(corpus(PAIRS[:1]), settings)

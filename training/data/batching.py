@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+BUCKETS = 16  # maximum number of widths of the batches of a corpus
+
 
 @dataclasses.dataclass(frozen=True)
 class Plan:

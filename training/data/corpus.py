@@ -12,14 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.tensors import Tensor
-from keras_transformer.training.data.batching import choose_widths, plan_batches
+from keras_transformer.training.data.batching import BUCKETS, choose_widths, plan_batches
 from keras_transformer.training.data.encoding import Limits
 from keras_transformer.training.data.permutation import key_of, permuted, uniform
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.data.stream import Epochs, unconverted
 from keras_transformer.training.data.weighting import WeightedEpochs
 
-BUCKETS = 16  # maximum number of widths of the batches of a corpus
 TOGETHER = 64  # number of batches whose order is computed at once
 # Keys of the random numbers of an epoch, one for each purpose.
 EXAMPLES, BATCHES, VARIATION, FIRST = range(4)  # `FIRST`: of the numbers of a variation

@@ -5,8 +5,7 @@ import threading
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.training.data.batching import choose_widths, plan_batches
-from keras_transformer.training.data.corpus import BUCKETS
+from keras_transformer.training.data.batching import BUCKETS, choose_widths, plan_batches
 from keras_transformer.training.data.permutation import key_of, permuted
 from keras_transformer.training.data.stream import Epochs, unconverted
 

@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from keras_transformer.training.data.batching import BUCKETS
 from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.data_sections import TokenData
-from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
+from keras_transformer.training.settings.fields import Buckets, DataSettings, PathText, Positive
 from keras_transformer.training.tasks.speech_recognition.settings import SAMPLE_RATE, RecordingData
 from keras_transformer.training.tasks.token_classification.settings import SCHEME
 
@@ -151,6 +152,8 @@ class ArithmeticData(DataSettings):
     batch_symbols: Positive = Field(
         512, description="Maximum size of a batch in symbols of expressions, including padding."
     )
+
+    buckets: Buckets = BUCKETS
 
     @property
     def size_of_batch(self) -> int:

@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from keras_transformer.text.lists import ListColumn
+from keras_transformer.training.data.batching import BUCKETS
 from keras_transformer.training.data.sources.base import Source
 from keras_transformer.training.settings.fields import (
+    Buckets,
     DataSettings,
     Files,
     PathText,
@@ -33,6 +35,7 @@ class TokenData(DataSettings):
         "larger, including padding.",
     )
 
+    buckets: Buckets = BUCKETS
     truncate_source: bool = Field(
         False,
         description="Whether to truncate sources to `max_length` instead of leaving out the "

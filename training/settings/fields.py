@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from keras_transformer.training.data.batching import BUCKETS
+
 if TYPE_CHECKING:
     from keras_transformer.training.data.sources.base import Source
 
@@ -63,6 +65,15 @@ def section_in(kind) -> type[Section] | None:
     return next(filter(None, map(section_in, typing.get_args(kind))), None)
 
 
+Buckets = Annotated[
+    Positive,
+    Field(
+        description="Maximum number of widths of the batches of an epoch. With fewer, batches "
+        "contain more padding, but XLA compiles an update for fewer shapes.",
+    ),
+]
+
+
 class DataSettings(Section):
     """Base of all kinds of `[data]`."""
 
@@ -89,6 +100,11 @@ class DataSettings(Section):
             ValueError: If the data cannot be used. One line that names the setting, file or line.
         """
         raise NotImplementedError
+
+    @property
+    def widths(self) -> int:
+        """Maximum number of widths of the batches; a setting if the examples have lengths."""
+        return getattr(self, "buckets", BUCKETS)
 
     def check_columns(self, task: Any) -> None:
         """Raises a `ValueError` unless the data have the columns of a `Task`."""

@@ -167,11 +167,11 @@ class Training(abc.ABC):
         """
         options, size = settings.training, settings.data.size_of_batch
         if not options.subword_sampling:
-            return corpus.epochs(size, options.seed)
+            return corpus.epochs(size, options.seed, settings.data.widths)
         sampler = SubwordSampler(
             corpus, self, settings.data.max_length, options.subword_sampling, options.seed
         )
-        return sampler.epochs(size)
+        return sampler.epochs(size, settings.data.widths)
 
     @property
     def texts(self) -> dict[str, Tokens]:

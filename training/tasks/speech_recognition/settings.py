@@ -5,8 +5,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from keras_transformer.training.data.batching import BUCKETS
 from keras_transformer.training.data.sources.base import Source
-from keras_transformer.training.settings.fields import DataSettings, PathText, Positive
+from keras_transformer.training.settings.fields import Buckets, DataSettings, PathText, Positive
 
 Speed = Annotated[float, Field(ge=0.5, le=2)]
 SAMPLE_RATE = Field(
@@ -28,6 +29,8 @@ class RecordingData(DataSettings):
     batch_frames: Positive = Field(
         16_000, description="Maximum size of a batch in frames, including padding."
     )
+
+    buckets: Buckets = BUCKETS
 
     @property
     def size_of_batch(self) -> int:
