@@ -159,7 +159,7 @@ class Beam(BeamSettings, Search):
         cache, prompts = cache_of(length, options.cache_stages, predictor), None
         if reads_prompts(cache, predictor):
             prompts = prompts_of(predictor, source, length, step.limit, step.rules)
-        if prompts is None and self.size > 1 and predictor.compacts:
+        if options.compact and prompts is None and self.size > 1 and predictor.compacts:
             cache = compacted(cache)
         state = predictor.begin(source, cache.first(prompts), self.size)
         read = None if prompts is None else prompts.read(predictor, state)

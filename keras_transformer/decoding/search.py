@@ -63,6 +63,9 @@ class SearchOptions:
             actual length; neither XLA nor LiteRT can compile this. `"each"`: the same, by each
             position, in a single loop; for ONNX. An `Unrolled`: a single step without a loop, for
             a program that repeats it.
+        compact: Whether a beam drops the entries of its cache that no hypothesis attends to any
+            more, if it can. It does not affect the result. A runtime that copies what a loop reads
+            may need more memory for it.
         sizes: Size of the beam for each sentence, integer tensor `[B]` of values from 1 to the
             `size` of the `Beam`. A sentence gets the result of a beam of its size, which is at most
             that many outputs; the time is the same as for the whole beam. `None`: `size` for all.
@@ -78,6 +81,7 @@ class SearchOptions:
     alignment: tuple[int, int | None] | None = None
     confidence: bool = False
     cache_stages: Sequence[int] | str | Unrolled | None = STAGES
+    compact: bool = True
     sizes: Tensor | None = None
     early_stopping: bool = True
 
@@ -109,7 +113,7 @@ class Search:
         takes_terms: Whether the `terms` of `Constraints` have an effect on the search.
     """
 
-    unused: typing.ClassVar[tuple] = ("sizes",)
+    unused: typing.ClassVar[tuple] = ("sizes", "compact")
     takes_terms: typing.ClassVar[bool] = False
 
     def __call__(

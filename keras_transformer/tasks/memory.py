@@ -35,12 +35,28 @@ def beam_memory(config, batch, size, length) -> float:
         cache = memory + layers * CACHES * rows * state
         scores = SCORES * of_memory.num_heads * rows * length
     else:
-        cache = memory + layers * _stored(own, config) * length * CACHES * rows
+        cache = memory + CACHES * _cached(config, rows, length)
         # A hypothesis attends to the cache of all hypotheses of its sentence: rows are not moved.
         scores = SCORES * own.num_heads * rows * size * length
     count = min(size + 3, config.output_size)
     logits = LOGITS * rows * (config.output_size + count)
     return FLOAT * (cache + scores + logits)
+
+
+def cache_memory(config, rows, length) -> int:
+    """Returns the number of bytes of the keys and values of all hypotheses, in float32.
+
+    Args:
+        config: The configuration of a model whose decoder has self-attention.
+        rows: Number of hypotheses of all sentences.
+        length: Number of positions.
+    """
+    return FLOAT * _cached(config, rows, length)
+
+
+def _cached(config, rows, length):
+    """Returns how many numbers the keys and values of all hypotheses are."""
+    return config.decoder_layers * _stored(config.decoder.block.attention, config) * length * rows
 
 
 def _stored(attention, config):

@@ -1,6 +1,8 @@
 """Beam searches whose cache drops the entries that no hypothesis attends to any more."""
 
+import dataclasses
 import functools
+import types
 import typing
 
 import numpy as np
@@ -16,7 +18,9 @@ from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, comp
 from keras_transformer.decoding.compact import CompactGrowing, CompactStaged, compacted
 from keras_transformer.decoding.loop import Appended, Growing, Staged
 from keras_transformer.decoding.model_predictor import Entries
+from keras_transformer.export.litert import searches
 from keras_transformer.export.litert.engines import load_interpreter
+from keras_transformer.export.litert.packed import FixedSignature
 from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.layers import MultiHeadSelfAttention
 
@@ -276,6 +280,21 @@ def test_all_results_of_a_beam_are_the_same(kind, stages, jit_compile, monkeypat
     np.testing.assert_array_equal(found["tokens"], expected["tokens"])
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-4, err_msg=name)
+
+
+def test_a_search_can_keep_all_entries(monkeypatch):
+    monkeypatch.setattr(EncoderDecoder, "compact", None)
+    by_beam(talkative(), sources(), max_length=26, cache_stages=(3, 6), compact=False)
+    with pytest.raises(TypeError):
+        by_beam(talkative(), sources(), max_length=26, cache_stages=(3, 6))
+
+
+def test_a_large_cache_of_a_tflite_file_keeps_all_entries():
+    """Loops inside loops would hold it several times."""
+    pipeline = types.SimpleNamespace(model=Transformer(small_config()))
+    one = FixedSignature("beam4_1x5", 1, 5, 20, 4)
+    many = dataclasses.replace(one, batch_size=100_000)
+    assert searches._compacts(pipeline, one) and not searches._compacts(pipeline, many)
 
 
 @pytest.mark.slow
