@@ -13,7 +13,8 @@ class Counts:
 
     Attributes:
         flops: Operations of the program. A loop that ends when a condition holds counts as none.
-        steps: Operations of one step of each such loop, in the order of the program.
+        steps: Operations of one step of each such loop, in the order of the program; not of loops
+            that only repeat others.
         updated: Number of arguments that the program overwrites: variables and optimizer states.
     """
 
@@ -46,7 +47,8 @@ class Counts:
         flops = self._flops_of(body)
         trips = self._trips(condition, instructions[item.operand_ids[0]], instructions)
         if trips is None:
-            self.steps.append(flops)
+            if flops:  # a loop around others has no products of its own
+                self.steps.append(flops)
             return 0
         return trips * flops
 
