@@ -58,12 +58,13 @@ LITERT = "pip install ai-edge-litert"
 CT2 = "pip install ctranslate2"
 ONNX = "pip install onnx onnxruntime"
 TORCH = "pip install torch transformers"
+C_API = "ours-c"  # not measured by default
 PEERS = {
     "ours": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
                  {"jit_compile": False}, (("saved-model", "none"),)),
     "ours-xla": Peer("decoding_peers.ours", "keras_transformer", "pip install -e .",
                      {"jit_compile": True}, (("saved-model", "jit"),)),
-    "ours-c": Peer("decoding_peers.c_api", "tensorflow", "pip install -e .", {},
+    C_API: Peer("decoding_peers.c_api", "tensorflow", "pip install -e .", {},
                    (("saved-model", "none"),)),
     "ours-litert": Peer("decoding_peers.litert", "ai_edge_litert", LITERT, {"quantize": "none"},
                         (("litert", "none"),)),
@@ -160,8 +161,9 @@ SHAPES = {
               help="Number of repeats.")
 @click.option("--seconds", type=click.FloatRange(0), default=0.5, show_default=True,
               help="Approximate duration of a repeat of a peer, at least one call.")
-@click.option("--peers", callback=names(PEERS), default=",".join(PEERS), show_default=True,
-              help="Implementations to compare.")
+@click.option("--peers", callback=names(PEERS), show_default=True,
+              default=",".join(peer for peer in PEERS if peer != C_API),
+              help=f"Implementations to compare; {C_API}: a SavedModel without Python, on Linux.")
 @click.option("--searches", callback=names(SEARCHES), default=",".join(SEARCHES),
               show_default=True, help="Searches to compare; beam: a beam of 4.")
 @click.option("--batches", callback=numbers, default="1,32", show_default=True,
