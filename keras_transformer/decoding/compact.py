@@ -72,6 +72,8 @@ class CompactStaged(typing.NamedTuple):
             return running(state) & (state.index < self.length) & fits
 
         def repeated(state):
+            # So that a repetition ends at `length`: in the last stage, entries of all positions
+            # but the `new` ones fit into the past.
             end = state.index + 1 + (self.length - 1 - state.index) % new
             state = _compact(predictor, state, past, new)
             return (steps_until(running, step, state, end),)
