@@ -288,7 +288,7 @@ def test_every_kind_of_model_has_int8_products(tokenizer, changes):
     signatures = [FixedSignature("greedy_1x6", 1, 6, 6)]
     content = conversion.convert(translator, signatures, "int8_static", ranges)
     check_products(Graphs(content), tokenizer.vocab_size, 6 + 10)
-    run = tf.lite.Interpreter(model_content=content).get_signature_runner("greedy_1x6")
+    run = tf.lite.Interpreter(model_content=bytes(content)).get_signature_runner("greedy_1x6")
     assert run(source=np.array([[5, 6, 3, 0, 0, 0]], np.int32))["tokens"].shape == (1, 6)
 
 
