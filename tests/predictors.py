@@ -14,7 +14,7 @@ from uncertain_models import BOS, EOS, PAD
 
 from keras_transformer.config.stack import StackConfig
 from keras_transformer.decoding import Predictor, Step, Vocabulary
-from keras_transformer.decoding.model_predictor import Entries
+from keras_transformer.decoding.entries import Entries
 from keras_transformer.layers.blocks.block import Block
 from keras_transformer.layers.blocks.stack import Stack
 from keras_transformer.layers.inputs.embedding import PositionalEmbedding

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_transformer.checks import check_count
 from keras_transformer.decoding.blocks import Blocks
-from keras_transformer.decoding.compact import compacted
+from keras_transformer.decoding.compact_caches import compacted
 from keras_transformer.decoding.constraints import Constraints, with_rules_of
 from keras_transformer.decoding.endings import Endings, EndingsWithTerms
 from keras_transformer.decoding.hypotheses import (

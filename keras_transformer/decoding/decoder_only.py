@@ -3,7 +3,8 @@
 import typing
 from typing import Any
 
-from keras_transformer.decoding.model_predictor import Entries, ModelPredictor
+from keras_transformer.decoding.entries import Entries
+from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step, count_before_end
 from keras_transformer.lazy_tensorflow import tf
 from keras_transformer.tensors import Tensor

@@ -4,7 +4,8 @@ import numbers
 import typing
 from typing import Any
 
-from keras_transformer.decoding.model_predictor import Entries, ModelPredictor
+from keras_transformer.decoding.entries import Entries
+from keras_transformer.decoding.model_predictor import ModelPredictor
 from keras_transformer.decoding.predictor import NEVER, Step
 from keras_transformer.decoding.prompts import Beginning, Prompted, prompt_lengths, source_of
 from keras_transformer.lazy_tensorflow import tf

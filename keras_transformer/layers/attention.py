@@ -280,7 +280,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     @property
     def reads_places(self) -> bool:
-        """Whether attention depends on the places of cached positions, not only on their heads."""
+        """`True` if attention depends on the places of cached positions and not on heads alone."""
         return self.window is not None or self.hides_start or self.position.reads_keys
 
     def compacted_cache(

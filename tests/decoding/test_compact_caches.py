@@ -8,20 +8,19 @@ import typing
 import numpy as np
 import pytest
 import tensorflow as tf
+from litert_searches import assert_same_in_litert
 from marks import slow
 from searching import by_beam
 from support import randomise, small_config
 from uncertain_models import PAD, sources, talkative
 
 from keras_transformer import Transformer
-from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, compact
-from keras_transformer.decoding.compact import CompactGrowing, CompactStaged, compacted
+from keras_transformer.decoding import EncoderDecoder, Ensemble, Predictor, compact_caches
+from keras_transformer.decoding.compact_caches import CompactGrowing, CompactStaged, compacted
+from keras_transformer.decoding.entries import Entries
 from keras_transformer.decoding.loop import Appended, Growing, Staged
-from keras_transformer.decoding.model_predictor import Entries
 from keras_transformer.export.litert import searches
-from keras_transformer.export.litert.engines import load_interpreter
 from keras_transformer.export.litert.packed import FixedSignature
-from keras_transformer.export.litert.tensorflow_converter import convert_functions
 from keras_transformer.layers import MultiHeadSelfAttention
 
 ENDS = (2, 4, 8, 16)
@@ -105,7 +104,7 @@ def test_each_hypothesis_keeps_all_its_ancestors_and_nothing_else(
     parents_of, length, fixed, monkeypatch
 ):
     """Also of a sentence beside one that is done, whose entries may be dropped."""
-    monkeypatch.setattr(compact, "GROWTH", 3)
+    monkeypatch.setattr(compact_caches, "GROWTH", 3)
     batch, width, random = 3, 4, np.random.default_rng(length)
     predictor = Remembering(batch, width)
     ends = [end for end in ENDS if 4 * end <= 3 * length]
@@ -256,7 +255,7 @@ BY_BEAM = functools.partial(
     ],
 )
 def test_all_results_of_a_beam_are_the_same(kind, stages, jit_compile, monkeypatch):
-    monkeypatch.setattr(compact, "GROWTH", 4)
+    monkeypatch.setattr(compact_caches, "GROWTH", 4)
     model, source = talkative(), tf.constant(sources())
     if kind == "ensemble":
         model = Ensemble([model, talkative("post")])
@@ -300,18 +299,8 @@ def test_a_large_cache_of_a_tflite_file_keeps_all_entries():
 @pytest.mark.slow
 def test_litert_finds_the_same():
     """Its loops repeat inside loops."""
-    pytest.importorskip("ai_edge_litert")
-    model, source = talkative(), sources()
 
-    def decode(source, cache_stages=(3, 6, 12)):
-        found = by_beam(model, source, size=4, max_length=LIMIT, cache_stages=cache_stages)
-        return {"tokens": tf.maximum(found[0], 0)}
+    def search(source, **options):
+        return by_beam(talkative(), source, size=4, max_length=LIMIT, **options)[0]
 
-    function = tf.function(lambda source: decode(source), autograph=False)
-    specification = tf.TensorSpec(source.shape, tf.int32, name="source")
-    content = convert_functions(
-        model, {"search": function.get_concrete_function(source=specification)}
-    )
-    run = load_interpreter()(model_content=content).get_signature_runner("search")
-    expected = decode(tf.constant(source), cache_stages=())["tokens"]
-    np.testing.assert_array_equal(run(source=source)["tokens"], expected)
+    assert_same_in_litert(talkative(), sources(), search, (3, 6, 12))
