@@ -39,7 +39,7 @@ help:
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
 	@echo "make stubs      write the stubs that list the options of layers and models for editors"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
-	@echo "make docs       write docs/settings.md again and build the site in site/"
+	@echo "make docs       write the pages of settings again and build the site in site/"
 	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
 	@echo "make repository URL=...  write the repository's address wherever it belongs"
 	@echo "make clean      remove $(VENV), the demo's run and the site"
@@ -103,7 +103,7 @@ $(VENV)/.ready-docs: $(READY)
 	@touch $@
 
 docs: $(VENV)/.ready-docs
-	$(COMMAND) settings --markdown > docs/settings.md
+	$(COMMAND) settings --markdown docs
 	ZENSICAL=$(VENV)/bin/zensical sh .ci/build_site
 
 release-check: $(READY)

@@ -97,18 +97,29 @@ def _holds_training(run):
 
 @cli.command(cls=GroupedCommand, example="keras-transformer settings schedule")  # no TensorFlow
 @click.argument("section", required=False)
-@option("--markdown", is_flag=True, help="Print all settings in Markdown, as in docs/settings.md.")
-def settings(section, markdown) -> None:
+@option(
+    "--markdown",
+    "folder",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Write all settings in Markdown to this folder, as in docs/: settings.md, and a page for "
+    "each task in settings/.",
+)
+def settings(section, folder) -> None:
     """Print the settings that a configuration may have, with type, default and meaning.
 
     SECTION restricts the list to one section of the configuration, such as training, or to one
     kind of [data], such as text or tfds.
     """
-    from keras_transformer.training.settings.page import as_markdown, as_text
+    from keras_transformer.training.settings.page import as_text
+    from keras_transformer.training.settings.pages import write_pages
 
-    if markdown and section:
-        raise click.UsageError("--markdown has no effect on one section: it prints the whole page.")
-    click.echo(as_markdown() if markdown else as_text(section))
+    if folder and section:
+        raise click.UsageError("--markdown has no effect on one section: it writes all pages.")
+    if folder:
+        write_pages(folder)
+    else:
+        click.echo(as_text(section))
 
 
 def _leave(error):

@@ -538,7 +538,8 @@ def test_the_example_of_the_page(run, files, tmp_path, monkeypatch, capsys):
     (tmp_path / "RUN").symlink_to(run)
     for name, path in zip(("a.wav", "b.wav"), files, strict=True):
         (tmp_path / name).symlink_to(path)
-    run_blocks([block for block in blocks("docs/speech.md") if block.needs == "whisper"])
+    for page in ("docs/speech.md", "docs/speech_reference.md"):
+        run_blocks([block for block in blocks(page) if block.needs == "whisper"])
     language, *segments = capsys.readouterr().out.splitlines()
     assert language in LANGUAGES and segments
     assert (tmp_path / "a.vtt").read_text("utf-8").startswith("WEBVTT\n\n00:00:00.")

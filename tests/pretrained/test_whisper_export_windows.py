@@ -342,7 +342,7 @@ def test_each_runtime_can_what_the_page_says(tmp_path):
         done = command("export", kind, run, paths[column], "--sentences", tmp_path / "short.txt")
         assert not done.exit_code, done.output
     assert command("export", "ctranslate2", run, tmp_path / "folder").exit_code
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "speech.md").read_text()
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "speech_reference.md").read_text()
     table = [*cells(page, "Options of each runtime")]
     assert len(table) == 9
     for first, answers in table:

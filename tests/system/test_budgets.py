@@ -93,11 +93,11 @@ LISTS = """
 import pathlib, runpy
 import running_mean_row
 from keras_transformer.config import StackConfig
-from keras_transformer.training.settings.page import as_markdown
+from keras_transformer.training.settings.pages import as_pages
 
 made = runpy.run_path(str(pathlib.Path.cwd() / ".ci" / "mixer_lists.py"))
 lists = {name: made["written"](name) for name in made["LISTS"]}
-lists["settings"] = as_markdown()
+lists["settings"] = as_pages()["settings/model.md"]
 lists["help"] = StackConfig.from_flat(mixer="running_mean").options()["mixer"].metadata["help"]
 print(len(lists), [name for name, text in lists.items() if "running_mean" not in text])
 """

@@ -45,7 +45,7 @@ REPEATED = {
     },
     "BLEU of multi30k by greedy search": {
         "docs/benchmarks.md": r"6 epochs: sacreBLEU, chrF on test 2016 \| ([\d.]+)",
-        "docs/translation.md": r"test 2016: without, with a shortlist \| ([\d.]+)",
+        "docs/shortlists.md": r"test 2016: without, with a shortlist \| ([\d.]+)",
     },
     "memory of the export for CTranslate2": {
         "docs/benchmarks.md": r"`export ctranslate2 --quantize int8` \| ([\d.]+ GB) \|",

@@ -1,4 +1,4 @@
-"""Reference of all settings, made from the schema for a terminal and for `docs/settings.md`."""
+"""Reference of all settings, made from the schema: as tables, and as text for a terminal."""
 
 import difflib
 import functools
@@ -15,14 +15,6 @@ from keras_transformer.training.settings.model_sections import ModelSettings, mo
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.variant_tables import Setting, Table, variant_tables
-
-INTRODUCTION = """\
-# Training settings
-
-`keras-transformer train CONFIG.toml --output RUN` reads these sections; `--set section.key=value`
-replaces single values. Only `[data]` is required. `keras-transformer settings` prints the same
-text, and `make docs` generates this page from it.
-"""
 
 MAY_CHANGE = " It may change when a run resumes."
 
@@ -83,20 +75,6 @@ def as_text(section=None, width=100) -> str:
             lines += textwrap.wrap(
                 setting.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6
             )
-        lines.append("")
-    return "\n".join(lines[:-1])
-
-
-def as_markdown() -> str:
-    """Returns the text of `docs/settings.md`."""
-    lines = [INTRODUCTION]
-    for table in tables():
-        kind = f", `{table.kind}`" if table.kind else ""
-        lines += [f"## `{table.heading}`{kind}\n", f"{table.about}\n"]
-        lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
-        for setting in table.settings:
-            cells = f"`{setting.key}`", setting.kind, setting.default, setting.meaning
-            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
         lines.append("")
     return "\n".join(lines[:-1])
 

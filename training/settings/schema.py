@@ -3,7 +3,8 @@
 Every section is frozen and strict: an unknown key, a string instead of a number or a number out of
 range is an error. The sections, with types, ranges, defaults and descriptions, are in
 `*_sections.py`, `vocabulary_section.py`, and the `settings.py` of tasks and demos;
-`toml.py` reads and writes them; the command `settings` and `docs/settings.md` show them.
+`toml.py` reads and writes them; the command `settings` prints them, and the pages
+`docs/settings.md` and `docs/settings/*.md` show them.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The page of settings has every key of the schema, and equals `docs/settings.md`."""
+"""The reference of settings has every key of the schema, and equals the pages in `docs/`."""
 
 import pathlib
 import re
@@ -17,7 +17,8 @@ from keras_transformer.tasks import TASKS
 from keras_transformer.training import TokenData
 from keras_transformer.training.settings import sources
 from keras_transformer.training.settings.model_sections import ModelSettings, model_settings
-from keras_transformer.training.settings.page import as_markdown, as_text, tables
+from keras_transformer.training.settings.page import as_text, tables
+from keras_transformer.training.settings.pages import as_pages
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.training_sections import LoraSettings
@@ -129,23 +130,77 @@ def test_model_settings_are_those_of_the_dataclass():
     assert {"start_from", "preset"} <= set(list(ModelSettings.model_fields)[:4])
 
 
-def test_the_page_in_docs_is_generated_from_the_schema():
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert page == as_markdown() + "\n", "run `make docs`"
+def test_the_pages_in_docs_are_generated_from_the_schema():
+    pages, docs = as_pages(), ROOT / "docs"
+    written = {str(path.relative_to(docs)) for path in (docs / "settings").iterdir()}
+    assert written | {"settings.md"} == set(pages), (
+        "run `make docs`, and delete pages without tasks"
+    )
+    for name, text in pages.items():
+        assert (docs / name).read_text(encoding="utf-8") == text, f"{name}: run `make docs`"
 
 
-def test_the_page_is_a_table_for_each_section():
-    lines = as_markdown().splitlines()
-    assert lines[0] == "# Training settings"
-    headings = [line for line in lines if line.startswith("## ")]
-    assert headings[:4] == [
-        "## `[task]`", "## `[model]`",
-        '## `[model]`, `task.kind = "translation" or "summarization"`',
-        '## `[model]`, `task.kind = "classification"`',
-    ]  # fmt: skip
-    rows = [line for line in lines if line.startswith("| `")]
-    assert len(rows) == sum(len(table.settings) for table in tables())
-    assert all(line.replace("\\|", "").count("|") == 5 for line in rows)
+def test_a_table_for_each_section_is_on_one_page():
+    pages = as_pages()
+    headings = [
+        line.removeprefix("## ")
+        for text in pages.values()
+        for line in text.splitlines()
+        if line.startswith("## `")
+    ]
+    shown = [f"`{x.heading}`" + (f", `{x.kind}`" if x.kind else "") for x in tables()]
+    assert sorted(headings) == sorted(shown) and len(set(shown)) == len(shown)
+    rows = [line for text in pages.values() for line in text.splitlines() if line[:3] == "| `"]
+    keys = [row for row in rows if row.replace("\\|", "").count("|") == 5]
+    assert len(keys) == sum(len(table.settings) for table in tables())
+    assert len(rows) == len(keys) + len(pages) - 2, "the others are the list of pages"
+
+
+def test_a_page_has_the_settings_of_its_task():
+    pages = as_pages()
+    assert all(text.startswith("# ") for text in pages.values())
+    assert '## `[data]`, `source = "text"`' in pages["settings.md"], "for every task"
+    assert "## `[training.lora]`" in pages["settings.md"]
+    assert "position.scaling" in pages["settings/model.md"]
+    assert '`source = "reports"`' in pages["settings/translation.md"], "and summarization"
+    images = '## `[data]`, `source = "images"`'
+    assert images in pages["settings/image_classification.md"]
+    other = pages["settings/image_embedding.md"]
+    assert images not in other and "[`images`](image_classification.md)" in other
+    for task in TASKS.values():
+        for kind in task.sources:
+            assert f'source = "{kind}"' in pages["settings.md"] + "".join(pages.values())
+            (page,) = [
+                name for name, text in pages.items() if f'## `[data]`, `source = "{kind}"' in text
+            ]
+            assert TASKS[page.removeprefix("settings/").removesuffix(".md")].columns == task.columns
+
+
+def test_a_new_task_and_new_data_get_a_page(monkeypatch):
+    monkeypatch.setattr(sources, "_KINDS", dict(sources._KINDS))
+
+    class Rhymes(TokenData):
+        """Rhymes."""
+
+        columns: ClassVar = ("word", "rhyme")
+        source: Literal["rhymes"] = Field(description="The kind of data.")
+
+    class Config(type(TASKS["classification"]).config_class):
+        """Another model."""
+
+    task = type(
+        "Task", (type(TASKS["classification"]),), {"name": "rhyming", "config_class": Config}
+    )()
+    task.columns = Rhymes.columns
+    sources.register_source(Rhymes)
+    monkeypatch.setitem(TASKS, "rhyming", task)
+    page = as_pages()["settings/rhyming.md"]
+    assert page.startswith("# Settings for rhyming\n")
+    assert '## `[model]`, `task.kind = "rhyming"`' in page
+    assert '## `[data]`, `source = "rhymes"`' in page
+    assert (
+        '| `task.kind = "rhyming"` | [Rhyming](settings/rhyming.md) |' in as_pages()["settings.md"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,9 +219,12 @@ def test_the_command_prints_one_section(section, headings):
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
-def test_the_command_prints_all_sections_or_the_page():
+def test_the_command_prints_all_sections_or_writes_the_pages(tmp_path):
     assert CliRunner().invoke(cli, ["settings"]).stdout == as_text() + "\n"
-    assert CliRunner().invoke(cli, ["settings", "--markdown"]).stdout == as_markdown() + "\n"
+    done = CliRunner().invoke(cli, ["settings", "--markdown", str(tmp_path / "docs")])
+    assert (done.exit_code, done.output) == (0, "")
+    for name, text in as_pages().items():
+        assert (tmp_path / "docs" / name).read_text("utf-8") == text
 
 
 @pytest.mark.parametrize(
@@ -180,7 +238,7 @@ def test_the_command_prints_all_sections_or_the_page():
             ["x"],
             "Error: `section` must be one of task, model, data, vocabulary, .*. Received: ",
         ),
-        (["model", "--markdown"], "Error: --markdown has no effect on one section: it prints"),
+        (["model", "--markdown", "x"], "Error: --markdown has no effect on one section: it w"),
     ],
 )
 def test_a_wrong_section_is_reported_in_one_line(arguments, message):
