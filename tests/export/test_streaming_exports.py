@@ -106,7 +106,9 @@ def test_a_changed_conversation_is_read_from_its_first_change_on(opened):
 def test_the_program_of_the_page_continues_a_text(onnx_file, monkeypatch):
     opened = onnx_file
     monkeypatch.chdir(opened.path.parent)
-    (block,) = [one for one in blocks("docs/onnx.md", "python") if one.needs == "streaming_file"]
+    (block,) = [
+        one for one in blocks("docs/onnx_reference.md", "python") if one.needs == "streaming_file"
+    ]
     tokens = run([block])["tokens"]
     for prompt in ([7, 8, 9], []):
         assert [*tokens(prompt)] == [*opened.kept_text().generate(prompt, Greedy())]

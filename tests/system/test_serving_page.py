@@ -1,4 +1,4 @@
-"""The files on docs/serving.md for TensorFlow Serving and Kubernetes are valid and consistent."""
+"""The files for TensorFlow Serving and Kubernetes on its page are valid and consistent."""
 
 import concurrent.futures
 import dataclasses
@@ -18,7 +18,7 @@ pytest.importorskip("tensorflow_serving.apis")
 import serving_texts  # noqa: E402
 from tensorflow_serving.apis import get_model_status_pb2, model_service_pb2_grpc  # noqa: E402
 
-PAGE = "docs/serving.md"
+PAGE = "docs/serving_operations.md"
 NAME = model_name(pathlib.Path("serving/translator"))  # the model name in every command of the page
 PORTS = {"grpc": 8500, "rest": 8501}
 # The first word of a text identifies its file.
@@ -95,7 +95,7 @@ def test_options_of_the_server_exist(server):
 
 
 def test_page_and_exports_name_the_same_version_of_the_server(server):
-    text = read(PAGE) + templates.PAGE.template
+    text = read(PAGE) + read("docs/serving.md") + templates.PAGE.template
     images = set(re.findall(r"tensorflow/serving:?[\w.]*", text))
     assert images == {server["image"]} and re.fullmatch(r".*:\d+\.\d+\.\d+", server["image"])
 
@@ -159,7 +159,7 @@ def test_a_pod_finishes_its_requests_before_it_ends(pod, server):
 
 
 def test_addresses_on_the_page_name_the_model():
-    text = read(PAGE)
+    text = read(PAGE) + read("docs/serving.md")
     assert set(re.findall(r"/v1/models/(\w+)", text)) == {NAME}
     assert set(re.findall(r"localhost:(\d+)", text)) == {str(port) for port in PORTS.values()}
 
