@@ -38,7 +38,8 @@ help:
 	@echo "make test-versions  the fast tests with each promised Python, and with the lowest allowed packages"
 	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
 	@echo "make stubs      write the stubs that list the options of layers and models for editors"
-	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses"
+	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses;"
+	@echo "                    OPTIONS=--recorded writes them from the recorded outputs, without a run"
 	@echo "make docs       write the pages of settings again and build the site in site/"
 	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
 	@echo "make repository URL=...  write the repository's address wherever it belongs"
@@ -96,7 +97,7 @@ format: $(READY)
 
 # Some need real data or a checkpoint: see the pages sentiment, multi30k and fine_tuning.
 example-pages: $(READY)
-	$(VENV)/bin/python .ci/example_pages.py $(NAMES)
+	$(VENV)/bin/python .ci/example_pages.py $(OPTIONS) $(NAMES)
 
 $(VENV)/.ready-docs: $(READY)
 	$(VENV)/bin/python -m pip install --quiet --editable ".[docs]" "$(TENSORFLOW)"
@@ -111,6 +112,7 @@ release-check: $(READY)
 
 repository: $(READY)
 	$(VENV)/bin/python .ci/set_repository.py "$(URL)"
+	$(VENV)/bin/python .ci/example_pages.py --recorded
 
 clean:
 	rm -rf $(VENV) $(RUN) site .cache

@@ -4,6 +4,11 @@
 
 A small vision transformer with a class token reads scikit-learn's handwritten digits.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -131,6 +136,8 @@ Some of the held-out digits with their predictions; wrong ones come first, in re
 # %%
 predictions = model.predict(x_test, verbose=0).argmax(axis=-1)
 shown = np.argsort(predictions == y_test, kind="stable")[:16]
+# Picture: Sixteen handwritten digits of 8 x 8 pixels with their predictions, which are wrong and
+# red for the eight in the first row.
 figure, axes = plt.subplots(2, 8, figsize=(7, 2.2))
 for axis, number in zip(axes.flat, shown, strict=True):
     axis.imshow(x_test[number], cmap="gray_r")

@@ -4,6 +4,11 @@
 
 A Transformer learns to translate captions of photographs, in minutes on a processor.
 
+Created 2026-11-25, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, download the data (8 MB), and run the
 example:
 
@@ -102,7 +107,7 @@ are not in the training data and computes BLEU.
 # %%
 console = rich.console.Console(file=sys.stdout, width=100, force_jupyter=False)
 metrics = train(settings, "runs/multi30k", console=console)
-print(f"{metrics['parameters']} parameters, {metrics['train_seconds']:.0f} seconds")
+print(f"{metrics['parameters']} parameters")
 
 # %% [markdown]
 """
@@ -143,6 +148,8 @@ each token of the source when it generated this token.
 
 # %%
 attention = translator.attention("Two children are playing in the snow.")["cross"]
+# Picture: Attention weights of the German translation to the English caption. Each word attends
+# most to the word that it translates.
 attention_figure(attention)
 
 # %% [markdown]
@@ -153,6 +160,8 @@ The training loss and the validation loss:
 # %%
 with open("runs/multi30k/history.csv", encoding="utf-8", newline="") as file:
     rows = list(csv.DictReader(file))
+# Picture: Curves of the training and the validation loss by number of updates. Both fall to about
+# 3.
 plt.figure(figsize=(5, 3))
 for name in ("train/loss", "validation/loss"):
     points = [(int(row["update"]), float(row[name])) for row in rows if row[name]]

@@ -4,6 +4,11 @@
 
 An encoder reads a question and a text, and marks where in the text the answer is.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -197,6 +202,8 @@ The probabilities of start and end for the first held-out example:
 question, text, *_ = examples[0]
 predicted = model.predict(token_ids[:1], verbose=0)
 places = np.arange(len(text))
+# Picture: Bars with the probability that the answer starts or ends at each word of the text. One
+# word has nearly all of each: the answer is "the rope".
 plt.figure(figsize=(8, 2.6))
 for shift, name in ((-0.2, "start"), (0.2, "end")):
     probabilities = ops.convert_to_numpy(ops.softmax(predicted[name][0]))  # [S]

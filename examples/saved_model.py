@@ -5,6 +5,11 @@
 A small translator is trained, exported with its tokenizer and its search, and called as a
 SavedModel.
 
+Created 2026-11-25, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -160,6 +165,8 @@ translator = Translator(model, tokenizer)
 outputs = translator(sources[:held_out])
 exact = np.mean([output == target for output, target in zip(outputs, targets, strict=False)])
 print(f"Exact translations: {exact:.3f}")
+# Picture: Attention weights of the written date to 2031-03-05. The day attends to the last digit,
+# the month to the digits of the month, the year to its digits.
 attention_figure(translator.attention("2031-03-05")["cross"])
 
 # %% [markdown]

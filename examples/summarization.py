@@ -4,6 +4,11 @@
 
 A model built from encoder and decoder blocks turns reports of matches into one sentence.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -218,6 +223,8 @@ report, summary = examples[0]
 inputs = {"encoder_inputs": encoder_inputs[:1], "decoder_inputs": decoder_inputs[:1]}
 weights = attention_model.predict(inputs, verbose=0)[0].mean(axis=0)  # [T, S]
 weights = weights[: len(summary), : len(report)]
+# Picture: Attention weights of the summary to the report. The names of the teams, the goals and
+# the town attend to the same words of the report.
 plt.figure(figsize=(8, 3))
 plt.imshow(weights, cmap="Blues", aspect="auto")
 plt.xticks(range(len(report)), report, rotation=90)

@@ -4,6 +4,11 @@
 
 An encoder with pooling beside an LSTM of the same size, on generated reviews.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -170,6 +175,8 @@ for name, model in models.items():
     curves[name] = history.history["accuracy"]
 
 # %%
+# Picture: Curves of the accuracy on the training texts by epoch. The encoder reaches 1.0, the
+# LSTM 0.87, the mean of embeddings stays at 0.6.
 plt.figure(figsize=(5, 3))
 for name, curve in curves.items():
     plt.plot(range(1, EPOCHS + 1), curve, marker="o", label=name)

@@ -4,6 +4,11 @@
 
 A causal encoder, an LSTM and a GRU of about the same size simulate runoff from rainfall.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -200,6 +205,8 @@ day = split + WARM_UP + np.arange(9 * (WINDOW - WARM_UP))
 simulated = {
     name: series(model.predict_on_batch(test[0])[..., 0]) for name, model in models.items()
 }
+# Picture: Rain on top, and below it the observed runoff with the simulations of the encoder and
+# of the GRU, which follow it closely.
 hydrograph_figure(
     day - day[0],
     series(test[1][..., 0]),

@@ -4,6 +4,11 @@
 
 An encoder marks people and places where the word alone does not show which it is.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -203,6 +208,8 @@ The first held-out text, with the probability of each label:
 # %%
 words = texts[0][0]
 probabilities = ops.softmax(model.predict(token_ids[:1], verbose=0)[0, : len(words)])  # [T, labels]
+# Picture: Probabilities of the five labels for each word of a sentence. Each word has one label
+# with nearly all of the probability.
 plt.figure(figsize=(6, 2))
 plt.imshow(np.transpose(probabilities), cmap="Blues", vmin=0, vmax=1)
 plt.xticks(range(len(words)), words, rotation=90)

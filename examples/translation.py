@@ -4,6 +4,11 @@
 
 The encoder-decoder of the paper reads numbers in digits and writes them in words.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -199,6 +204,8 @@ attention = Attention(
         [weights[f"decoder/block_{layer}/cross_attention"][0] for layer in range(2)]
     ),  # [layers, H, T, S]
 )
+# Picture: Attention weights of the words of a number to its digits. Most words attend to the
+# digit that they name, or to the one next to it.
 attention_figure(attention)
 
 # %% [markdown]

@@ -4,6 +4,11 @@
 
 A frozen table in GloVe's format lets an encoder understand words without an example.
 
+Created 2026-11-22, last modified 2026-11-30. Accelerator: none.
+"""
+
+# %% [markdown] tags=["page"]
+"""
 Install the package from a checkout of the repository, and run the example:
 
 ```sh
@@ -146,6 +151,8 @@ components):
 """
 
 # %%
+# Picture: The vectors in a plane. Positive words, negative words, things and people are four
+# separate groups.
 plt.figure(figsize=(5, 3.5))
 centered = table[1:] - table[1:].mean(axis=0)
 plane = centered @ np.linalg.svd(centered, full_matrices=False)[2][:2].T  # [V - 1, 2]

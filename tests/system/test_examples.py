@@ -20,7 +20,7 @@ DATA = pathlib.Path(os.environ.get("KERAS_TRANSFORMER_DATA", ROOT.parent / "shar
 def page(name):
     """The text of an example: its cells of Markdown, one after the other."""
     cells = re.findall(
-        r'^# %% \[markdown\]\n"""\n(.*?)\n"""$',
+        r'^# %% \[markdown\](?: tags=\["page"\])?\n"""\n(.*?)\n"""$',
         read(f"examples/{name}.py"),
         re.DOTALL | re.MULTILINE,
     )
@@ -57,7 +57,7 @@ def require(name):
 @pytest.mark.parametrize("name", FILES)
 def test_an_example_is_a_page_with_all_sections(name):
     text = page(name)
-    assert re.match(r"# .+\n\n[^#]+\.\n\nInstall the package", text)
+    assert re.match(r"# .+\n\n[^#]+\.\n\nCreated .+\n\nInstall the package", text)
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert [heading for heading in headings if heading in HEADINGS] == HEADINGS
     modules = re.findall(r"keras_transformer\.(\w+)", read(f"examples/{name}.py"))
