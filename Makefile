@@ -51,7 +51,7 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
 	PYTHONWARNINGS="ignore:Editable installation" $(VENV)/bin/python -m pip install --quiet --editable ".[dev]" "$(TENSORFLOW)"
-	-@$(VENV)/bin/python -m pip install --quiet --no-deps "litert-converter>=0.5"  # see docs/litert.md
+	-@$(VENV)/bin/python -m pip install --quiet --no-deps "litert-converter>=0.5"  # see docs/litert_files.md
 	@touch $@
 
 demo: $(READY)
@@ -90,6 +90,7 @@ types: $(READY)
 stubs: $(READY)
 	$(VENV)/bin/python .ci/stubs.py
 	$(VENV)/bin/python .ci/mixer_lists.py
+	$(VENV)/bin/python .ci/families.py
 
 format: $(READY)
 	$(VENV)/bin/ruff check --fix .

@@ -1,4 +1,4 @@
-"""keras_transformer as a native program: the one in docs/litert.md, which only needs LiteRT."""
+"""keras_transformer as a native program: that of docs/litert_files.md, which only needs LiteRT."""
 
 import json
 import zipfile

@@ -7,7 +7,7 @@ import { classOf } from "./unicode.js";
  * and `end` are offsets in the text. Characters that were composed or moved share those of a group:
  * a character and the marks after it.
  *
- * @param {object} classes `ordered`, `seconds` and `apart`; see docs/litert.md.
+ * @param {object} classes `ordered`, `seconds` and `apart`; see docs/litert_files.md.
  */
 export function makeComposer(classes) {
   const [isOrdered, isSecond, isApart] = ["ordered", "seconds", "apart"].map((name) =>

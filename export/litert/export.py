@@ -50,7 +50,7 @@ def export_litert(
       string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has
       more tokens than the signature and was truncated, so that a longer signature may fit.
     - `next_32_256`, with `streaming`, reads up to 32 tokens after up to 256 positions and returns
-      one token: see docs/litert.md.
+      one token: see docs/litert_files.md.
     - `translate_beam4_1x16`, with `tokenizer` and a beam, also takes `extra_length`, int32 `[1]`,
       and `length_penalty`, float32 `[1]`, and returns the best hypothesis.
 

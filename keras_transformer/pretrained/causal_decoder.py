@@ -84,6 +84,13 @@ class CausalDecoder(SentenceFamily):
     defaults: dict[str, Any] = {}
     words: dict[str, str] | None = None
 
+    @classmethod
+    def kinds(cls) -> dict[str, tuple[str, ...]]:  # noqa: D102
+        return {
+            f"{cls.classes}ForCausalLM": ("language_modelling",),
+            f"{cls.classes}Model": ("embedding",),
+        }
+
     @property
     def task(self) -> str:
         """Name of the task."""

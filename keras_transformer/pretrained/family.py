@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.pretrained.files.safetensors_files import open_tensors
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -41,6 +42,7 @@ class Family(abc.ABC):
         task: Name of the models' task.
         base: Begins the names of the body's tensors in a file that has a head.
         ignored: Regular expressions of the names of tensors that our model does not need.
+        listing: The `Listing` in the documentation.
         notes: List of settings that are not converted: strings without a full stop.
         folder: The `CheckpointFolder`.
         settings: The `CheckpointSettings`.
@@ -49,6 +51,7 @@ class Family(abc.ABC):
 
     name = model_type = reader = task = base = ""
     model_class: Any
+    listing: Listing
     ignored = ()
 
     def __init__(self, folder):
@@ -62,6 +65,11 @@ class Family(abc.ABC):
         if folder.model is not None:
             return False
         return (folder.json(CONFIG) or {}).get("model_type") == cls.model_type
+
+    @classmethod
+    def kinds(cls) -> dict[str, tuple[str, ...]]:
+        """Returns classes of `transformers`, with the tasks of the runs that they become."""
+        return {cls.reader: (cls.task,)}
 
     @abc.abstractmethod
     def config(self) -> Any:

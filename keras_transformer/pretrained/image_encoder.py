@@ -57,6 +57,13 @@ class ImageEncoder(Family):
     pooling = "class"
     block = BLOCK
 
+    @classmethod
+    def kinds(cls) -> dict[str, tuple[str, ...]]:  # noqa: D102
+        return {
+            name: ("image_embedding" if name in cls.vectors else "image_classification",)
+            for name in cls.architectures
+        }
+
     @property
     def task(self) -> str:
         """Name of the task of the head."""

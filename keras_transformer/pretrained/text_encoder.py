@@ -126,6 +126,15 @@ class TextEncoder(SentenceFamily):
     has_sparse = True
     _is_chosen_sparse = False
 
+    @classmethod
+    def kinds(cls) -> dict[str, tuple[str, ...]]:  # noqa: D102
+        others = {TEXTS: (LABEL_SETS, PAIRS), MASKS: (SPARSE,)}
+        heads = {
+            f"{cls.classes}{end}": (kind.task, *(other.task for other in others.get(end, ())))
+            for end, kind in cls.heads.items()
+        }
+        return {**heads, f"{cls.classes}Model": (VECTORS.task, TOKENS.task)}
+
     def choose_task(self, task) -> None:  # noqa: D102
         if task != SPARSE.task or self.interaction or self.sentences:
             super().choose_task(task)

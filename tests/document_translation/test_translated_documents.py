@@ -188,7 +188,7 @@ def test_xml_keeps_its_marks():
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/index.md", *map(long, ["CHANGELOG.md", "docs/litert.md"])]
+    "name", ["README.md", "docs/index.md", *map(long, ["CHANGELOG.md", "docs/litert_files.md"])]
 )
 def test_real_markdown_comes_back_from_the_identity(name):
     text = (ROOT / name).read_text()

@@ -154,7 +154,7 @@ def test_a_tflite_file_in_int4_has_blocks_of_weights(generator, tmp_path):
 def test_the_program_for_tflite_files_continues_a_text(generator, tmp_path, monkeypatch):
     exported(generator, tmp_path / "lm.tflite", lengths=LENGTHS)
     monkeypatch.chdir(tmp_path)
-    places = blocks("docs/litert.md", "python")
+    places = blocks("docs/litert_files.md", "python")
     (block,) = [one for one in places if one.needs == "streaming_tflite_file"]
     tokens = run([block])["tokens"]
     for prompt in ([7, 8, 9], []):

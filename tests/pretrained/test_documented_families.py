@@ -3,6 +3,7 @@
 The comparisons need another Python, see `test_hugging_face.py`. This test is fast and needs none.
 """
 
+import importlib.util
 import pathlib
 import re
 
@@ -23,50 +24,52 @@ from documents import PAGES
 from keras_transformer.pretrained.family import families
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Names of the pages: family in this package, and class in `transformers` that it is compared with.
-NAMES = {
-    "OPUS-MT": ("opus-mt", "Marian"),
-    "Marian": ("marian", None),  # Marian's own files, compared with `marian_reference.py`
-    "M2M100": ("m2m-100", "M2M100"),
-    "NLLB": ("m2m-100", "M2M100"),
-    "mBART": ("mbart", "MBart"),
-    "mBART-50": ("mbart", "MBart"),
-    "BART": ("bart", "Bart"),
-    "PEGASUS": ("pegasus", "Pegasus"),
-    "T5": ("t5", "T5"),
-    "FLAN-T5": ("t5", "T5"),
-    "mT5": ("mt5", "MT5"),
-    "MADLAD-400": ("t5", "T5"),
-    "BERT": ("bert", "Bert"),
-    "DistilBERT": ("distilbert", "DistilBert"),
-    "ELECTRA": ("electra", "Electra"),
-    "ALBERT": ("albert", "Albert"),
-    "MPNet": ("mpnet", "MPNet"),
-    "DeBERTa": ("deberta-v2", "DebertaV2"),
-    "ModernBERT": ("modernbert", "ModernBert"),
-    "RoBERTa": ("roberta", "Roberta"),
-    "XLM-RoBERTa": ("xlm-roberta", "XLMRoberta"),
-    "CamemBERT": ("camembert", "Camembert"),
-    "GPT-2": ("gpt2", "GPT2"),
-    "Llama": ("llama", "Llama"),
-    "TinyLlama": ("llama", "Llama"),
-    "SmolLM": ("llama", "Llama"),
-    "EuroLLM": ("llama", "Llama"),
-    "Tower": ("llama", "Llama"),
-    "Mistral": ("mistral", "Mistral"),
-    "Qwen": ("qwen2", "Qwen2"),
-    "Qwen2": ("qwen2", "Qwen2"),
-    "Qwen2.5": ("qwen2", "Qwen2"),
-    "Qwen3": ("qwen3", "Qwen3"),
-    "ViT": ("vit", "ViT"),
-    "DeiT": ("deit", "DeiT"),
-    "DINOv2": ("dinov2", "Dinov2"),
-    "DINOv2 with registers": ("dinov2_with_registers", "Dinov2WithRegisters"),
-    "Whisper": ("whisper", "Whisper"),
+SPEC = importlib.util.spec_from_file_location("families_tables", ROOT / ".ci" / "families.py")
+tables = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tables)
+# Classes in `transformers` that the families are compared with, by the beginning of their names.
+OTHERS = {
+    "opus-mt": "Marian",
+    "marian": None,  # Marian's own files, compared with `marian_reference.py`
+    "m2m-100": "M2M100",
+    "mbart": "MBart",
+    "bart": "Bart",
+    "pegasus": "Pegasus",
+    "t5": "T5",
+    "mt5": "MT5",
+    "bert": "Bert",
+    "distilbert": "DistilBert",
+    "electra": "Electra",
+    "albert": "Albert",
+    "mpnet": "MPNet",
+    "deberta-v2": "DebertaV2",
+    "modernbert": "ModernBert",
+    "roberta": "Roberta",
+    "xlm-roberta": "XLMRoberta",
+    "camembert": "Camembert",
+    "gpt2": "GPT2",
+    "llama": "Llama",
+    "mistral": "Mistral",
+    "qwen2": "Qwen2",
+    "qwen3": "Qwen3",
+    "vit": "ViT",
+    "deit": "DeiT",
+    "dinov2": "Dinov2",
+    "dinov2_with_registers": "Dinov2WithRegisters",
+    "whisper": "Whisper",
 }
+# Names of models on the pages, with their families; one name stands for two of them.
+NAMES = {
+    name: family.name
+    for family in families()
+    for names in family.listing.names.values()
+    for name in names
+} | {"Qwen": "qwen2"}
 LONG = 9  # names; examples need no more
-# The table itself, and the part of it that CTranslate2 can express.
-LISTS = ("docs/pretrained.md", "docs/ctranslate2.md")
+FEW = 4  # a list of more names says where all of them are
+# The pages with tables of families, and the part of them that CTranslate2 can express.
+LISTS = (*(f"docs/{page}" for page in tables.pages()), "docs/ctranslate2.md")
+TABLE = re.compile(r"\]\((docs/)?(pretrained\w*\.md|tested\.md#published-checkpoints)")
 
 
 def compared():
@@ -88,33 +91,59 @@ def compared():
     return {re.sub("(For[A-Z].*|Model)$", "", name) for name in names}
 
 
-def listed(text):
-    """Returns the names in a list such as `A, B and C`, without remarks in brackets."""
-    return re.split(r", | and | or ", re.sub(r" \([^)]*\)", "", text))
+def rows(page):
+    """Returns the paragraphs and the rows of tables of a page."""
+    return re.split(r"\n\n|\n(?=\|)", (ROOT / page).read_text("utf-8"))
 
 
-def test_every_name_has_a_family_and_a_comparison_with_transformers():
-    known, others = {family.name for family in families()}, compared()
-    assert {family for family, _ in NAMES.values()} == known
-    assert {other for _, other in NAMES.values()} - {None} == others
+def named(row):
+    """Returns the names of families in a row."""
+    name = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, NAMES))})(?![\w-])")
+    return {*name.findall(re.sub(r"`[^`]*`|\]\([^)]*\)", "", row))}
+
+
+@pytest.mark.parametrize("page", tables.pages())
+def test_the_tables_are_those_of_the_families(page):
+    written = tables.written(page)
+    assert (ROOT / "docs" / page).read_text("utf-8") == written, "python .ci/families.py"
+
+
+def test_every_family_is_listed_by_itself():
+    for family in families():
+        assert "listing" in vars(family), family
+    names = [name for family in families() for x in family.listing.names.values() for name in x]
+    assert len(names) == len(set(names)) == len(NAMES) - 1
+
+
+def test_every_family_has_a_comparison_with_transformers():
+    assert {family.name for family in families()} == {*OTHERS}
+    assert {*OTHERS.values()} - {None} == compared()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in LISTS])
 def test_only_the_table_lists_the_families(page):
     """Other pages name a few and link to it, so that a new family changes one page."""
-    name = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, NAMES))})(?![\w-])")
-    text = (ROOT / page).read_text("utf-8")
-    rows = re.split(r"\n\n|\n(?=\|)", text)
-    assert not [row for row in rows if len({*name.findall(row)}) > LONG]
+    assert not [row for row in rows(page) if len(named(row)) > LONG]
 
 
-def test_the_table_has_every_model_type():
-    page = (ROOT / "docs" / "pretrained.md").read_text("utf-8")
-    table = page[page.index("| family | `model_type` |") : page.index("\n\nBERT, MPNet, ")]
-    rows = [row.split("|") for row in table.splitlines()[2:]]
-    types = {
-        name for row in rows for name in re.findall("`([^`]+)`", row[2]) if ".json" not in name
-    }
-    assert types == {family.model_type for family in families() if family.model_type}
-    names = {name for row in rows for name in listed(re.sub(r"\]\(.*?\)|\[", "", row[1]).strip())}
-    assert names - {*NAMES} == {"other Marian models", "sentence encoders"}
+# Results of these families alone, beside which a link to the others would be odd.
+RESULTS = ("docs/benchmarks.md", "docs/tested.md")
+
+
+@pytest.mark.parametrize("page", [x for x in PAGES if x not in (*LISTS, *RESULTS)])
+def test_a_list_of_families_leads_to_the_table(page):
+    lists = [row for row in rows(page) if len(named(row)) > FEW]
+    assert not [row for row in lists if not TABLE.search(row)]
+
+
+def test_the_families_with_trained_weights_are_named_on_two_pages():
+    """`test_repeated_results.py` compares the pages with each other."""
+    tried = {family.name for family in families() if family.listing.tried} - {"marian"}
+    page = (ROOT / "docs/tested.md").read_text("utf-8")
+    (stated,) = re.findall(r"\| trained weights of (.*) \| the table below", page)
+    assert {NAMES[name] for name in named(stated)} == tried
+    results = page.partition("### Published checkpoints\n")[2]
+    models = [model for family in families() for model in family.listing.tried]
+    for model in models:
+        name = model.split(" in ")[0].removeprefix("a ").split(" of ")[0]
+        assert name in results or name in page, model

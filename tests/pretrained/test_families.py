@@ -4,6 +4,7 @@ A new family is a file in `keras_transformer/pretrained/families/` and a row of 
 """
 
 import ast
+import contextlib
 import pathlib
 
 import bert_folders
@@ -32,6 +33,8 @@ from marian_reference import Marian
 from marks import long, slow_except
 
 from keras_transformer import from_pretrained
+from keras_transformer.export.errors import ExportError
+from keras_transformer.export.formats import FORMATS
 from keras_transformer.pretrained import families as package
 from keras_transformer.pretrained.families import bert
 from keras_transformer.pretrained.family import families
@@ -283,6 +286,19 @@ def test_every_family_has_a_row():
     assert {family.name for family in families()} == {*ROWS}
 
 
+def assert_documented(name, checkpoint, pipeline, run):
+    """Fails unless the table of the documentation has the task and the exports of a checkpoint."""
+    (family,) = [family for family in families() if family.name == name]
+    assert checkpoint.task in {task for tasks in family.kinds().values() for task in tasks}
+    accepted = set()
+    for kind, form in FORMATS.items():
+        with contextlib.suppress(ExportError):
+            form.check(pipeline)
+            form.check_run(run, form.options())
+            accepted.add(kind)
+    assert accepted == {"saved-model", "litert", "onnx", *family.listing.exports}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", slow_except(ROWS, "whisper", mark=long))
 def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
@@ -290,7 +306,9 @@ def test_a_checkpoint_becomes_a_run_that_computes_the_same(name, tmp_path):
     checkpoint = read_checkpoint(path)
     assert checkpoint.origin["format"] == name
     compare(checkpoint.model)
-    pipeline = open_run(write_converted(checkpoint, tmp_path / "run").path)
+    run = write_converted(checkpoint, tmp_path / "run")
+    pipeline = open_run(run.path)
+    assert_documented(name, checkpoint, pipeline, run)
     assert type(pipeline) is type(from_pretrained(path))
     compare(pipeline.model)
     assert pipeline([example]) == from_pretrained(path)([example])

@@ -40,7 +40,6 @@ REPEATED = {
     },
     "families with published weights": {
         "README.md": r"Tried with trained weights so far: (.*)",
-        "docs/pretrained.md": r"(BERT, .*) have been tried with published weights",
         "docs/tested.md": r"\| trained weights of (.*) \| the table below",
     },
     "BLEU of multi30k by greedy search": {

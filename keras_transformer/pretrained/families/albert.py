@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.text_encoder import MaskHead
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
@@ -21,6 +22,11 @@ class Albert(BertEncoder):
     """
 
     name = model_type = "albert"
+    listing = Listing(
+        {"albert": ("ALBERT",)},
+        "pretrained_encoders.md",
+        "`tokenizer.json` or `spiece.model`",
+    )
     classes, base, projection = "Albert", "albert.", "encoder.embedding_hidden_mapping_in"
     others = ("Model", "ForPreTraining")
     mask_head = MaskHead(

@@ -6,6 +6,7 @@ import functools
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.text.tokenizers import Tokenizers
 
 MASK = "<mask>"  # has an id beyond the vocabulary of models for summarisation
@@ -20,6 +21,12 @@ class Bart(EncoderDecoderFamily):
     """
 
     name, model_type, task = "bart", "bart", "summarization"
+    listing = Listing(
+        {"bart-and-pegasus": ("BART",)},
+        "pretrained_translation.md",
+        "`vocab.json` and `merges.txt`, or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     reader = "BartForConditionalGeneration"
     norm, embedding_norm = "post", True
     ignored = (r"model\.(encoder|decoder)\.version",)

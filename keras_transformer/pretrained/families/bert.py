@@ -1,6 +1,7 @@
 """BERT in Hugging Face's format: an encoder, with a head if it has one."""
 
 from keras_transformer.pretrained.bert_encoder import MASK_HEAD, BertEncoder
+from keras_transformer.pretrained.listing import Listing
 
 
 class Bert(BertEncoder):
@@ -10,6 +11,13 @@ class Bert(BertEncoder):
     """
 
     name, model_type = "bert", "bert"
+    listing = Listing(
+        {"bert": ("BERT",)},
+        "pretrained_encoders.md",
+        "`vocab.txt` or `tokenizer.json`",
+        exports=("ctranslate2",),
+        tried=("all-MiniLM-L6-v2", "Rampart", "a SPLADE of 4.4 M parameters"),
+    )
     classes, base = "Bert", "bert."
     others = ("Model", "ForPreTraining", "ForNextSentencePrediction")
     mask_head = MASK_HEAD

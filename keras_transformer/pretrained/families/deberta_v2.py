@@ -15,6 +15,7 @@ from keras_transformer.pretrained.bert_encoder import (
     PREDICTIONS,
     BertEncoder,
 )
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.text_encoder import MaskHead
@@ -50,6 +51,11 @@ class DebertaV2(BertEncoder):
     """
 
     name = model_type = "deberta-v2"
+    listing = Listing(
+        {"deberta": ("DeBERTa",)},
+        "pretrained_encoders.md",
+        "`tokenizer.json` or `spm.model`",
+    )
     classes, base, types = "DebertaV2", "deberta.", 0
     pooler_layer = "pooler.dense"
     others = ("Model",)

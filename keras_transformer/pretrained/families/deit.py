@@ -1,6 +1,7 @@
 """Data-efficient vision transformers (DeiT): ViT with a distillation token."""
 
 from keras_transformer.pretrained.image_encoder import ImageEncoder
+from keras_transformer.pretrained.listing import Listing
 
 
 class DeiT(ImageEncoder):
@@ -14,6 +15,10 @@ class DeiT(ImageEncoder):
     """
 
     name, model_type, base = "deit", "deit", "deit."
+    listing = Listing(
+        {"deit": ("DeiT",)},
+        "pretrained_images.md",
+    )
     bare = "DeiTModel"
     architectures = {
         "DeiTForImageClassification": ("classifier",),

@@ -9,6 +9,7 @@ import numpy as np
 from keras_transformer.feed_forwards import Gated
 from keras_transformer.pretrained.grid_positions import GridPositions, cubic, smooth_cubic
 from keras_transformer.pretrained.image_encoder import EMBEDDINGS, ImageEncoder
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 
@@ -60,6 +61,11 @@ class DINOv2(ImageEncoder):
     """
 
     name, model_type, base = "dinov2", "dinov2", "dinov2."
+    listing = Listing(
+        {"dinov2": ("DINOv2",)},
+        "pretrained_images.md",
+        tried=("DINOv2-small",),
+    )
     bare = "Dinov2Model"
     architectures: dict = {"Dinov2ForImageClassification": ("classifier",), bare: ()}
     vectors = (bare,)
@@ -126,6 +132,10 @@ class DINOv2WithRegisters(DINOv2):
     """
 
     name = model_type = "dinov2_with_registers"
+    listing = Listing(
+        {"dinov2": ("DINOv2 with registers",)},
+        "pretrained_images.md",
+    )
     base, patch_size = "dinov2_with_registers.", 16
     bare = "Dinov2WithRegistersModel"
     architectures = {"Dinov2WithRegistersForImageClassification": ("classifier",), bare: ()}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.norms import LayerNorm
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
@@ -28,6 +29,12 @@ class DistilBert(TextEncoder):
     """
 
     name, model_type = "distilbert", "distilbert"
+    listing = Listing(
+        {"distilbert": ("DistilBERT",)},
+        "pretrained_encoders.md",
+        "`vocab.txt` or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     classes, base = "DistilBert", "distilbert."
     others = ("Model",)
     mask_head = MaskHead(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_transformer.pretrained.bert_encoder import BertEncoder
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.text_encoder import MaskHead
 
 
@@ -14,6 +15,11 @@ class Electra(BertEncoder):
     """
 
     name, model_type, pooler = "electra", "electra", "gelu"
+    listing = Listing(
+        {"electra": ("ELECTRA",)},
+        "pretrained_encoders.md",
+        "`vocab.txt` or `tokenizer.json`",
+    )
     classes, base, projection = "Electra", "electra.", "embeddings_project"
     others = ("Model", "ForPreTraining")
     mask_head = MaskHead(

@@ -10,6 +10,7 @@ from keras_transformer.pretrained.added_tokens import MAP, OPTIONS, token_name
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, generation_of_texts
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import SAME, Layout, Weight, is_tied, layers, token_weights
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.tasks.language_modelling.config import LanguageModelConfig
@@ -47,6 +48,12 @@ class GPT2(Family):
     """
 
     name, model_type, task = "gpt2", "gpt2", "language_modelling"
+    listing = Listing(
+        {"gpt-2": ("GPT-2",)},
+        "pretrained_language_models.md",
+        "`vocab.json` and `merges.txt`, or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     reader, model_class, base = "AutoModelForCausalLM", LanguageModel, "transformer."
     ignored = (r"(transformer\.)?h\.\d+\.attn\.(masked_)?bias",)
 
@@ -57,6 +64,10 @@ class GPT2(Family):
         first, further = ends_of(own, self.generation_settings, tokenizer.vocab_size)
         further = [end for end in (first, *further) if end != tokenizer.eos_id]
         return generation_of_texts(self.generation_settings, further)
+
+    @classmethod
+    def kinds(cls) -> dict[str, tuple[str, ...]]:  # noqa: D102
+        return {"GPT2LMHeadModel": (cls.task,)}
 
     def config(self) -> LanguageModelConfig:  # noqa: D102
         settings, tokenizer = self.settings, self.tokenizer

@@ -7,6 +7,7 @@ import re
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.positions import Position, Sinusoidal
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.multilingual import (
     SPM,
     LanguageVocabulary,
@@ -42,6 +43,12 @@ class M2M100(EncoderDecoderFamily):
     """
 
     name, model_type, task = "m2m-100", "m2m_100", "translation"
+    listing = Listing(
+        {"m2m100-nllb-and-mbart": ("M2M100", "NLLB")},
+        "pretrained_translation.md",
+        "`sentencepiece.bpe.model`, or NLLB's `tokenizer.json`; M2M100: also `vocab.json`",
+        exports=("ctranslate2",),
+    )
     reader = "M2M100ForConditionalGeneration"
     learned = False
     # Sinusoids, which are computed.

@@ -25,6 +25,7 @@ from keras_transformer.pretrained.files.marian.weights import (
     read,
     weights_of,
 )
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -89,6 +90,13 @@ class Marian(Family):
     """
 
     name, task, model_class = "marian", "translation", Transformer
+    listing = Listing(
+        {"": ("Marian",)},
+        "marian.md",
+        "`*.spm`",
+        exports=("marian",),
+        tried=("a student that Marian trained",),
+    )
 
     def __init__(self, folder, vocabularies=None, gelu=None, max_length_ratio=None, **changes):
         self._gelu, self._length_factor, self._changes = gelu, max_length_ratio, changes

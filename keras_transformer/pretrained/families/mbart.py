@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_transformer.decoding.generation import Generation
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.multilingual import (
     default_languages,
     fairseq_vocabulary,
@@ -34,6 +35,12 @@ class MBart(EncoderDecoderFamily):
     """
 
     name, model_type, task = "mbart", "mbart", "translation"
+    listing = Listing(
+        {"m2m100-nllb-and-mbart": ("mBART", "mBART-50")},
+        "pretrained_translation.md",
+        "`sentencepiece.bpe.model` or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     reader = "MBartForConditionalGeneration"
     embedding_norm = True
 

@@ -3,12 +3,19 @@
 from typing import Any
 
 from keras_transformer.pretrained.causal_decoder import CausalDecoder
+from keras_transformer.pretrained.listing import Listing
 
 
 class Mistral(CausalDecoder):
     """Mistral 7B and other models of the type `mistral`."""
 
     name, model_type, classes = "mistral", "mistral", "Mistral"
+    listing = Listing(
+        {"llama-mistral-smollm-and-qwen": ("Mistral",)},
+        "pretrained_language_models.md",
+        "`tokenizer.json` or `tokenizer.model`",
+        exports=("ctranslate2",),
+    )
 
     defaults = {
         "max_position_embeddings": 131_072,

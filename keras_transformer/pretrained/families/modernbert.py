@@ -10,6 +10,7 @@ from keras_transformer.mixers import AlternatingWindow
 from keras_transformer.norms import LayerNorm, PreNorm
 from keras_transformer.positions import Rotary
 from keras_transformer.pretrained.byte_bpe import VOCABULARY, read_byte_bpe
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import TRANSPOSED, Layout, Weight, layers
 from keras_transformer.pretrained.settings import ACTIVATIONS, CheckpointSettings
 from keras_transformer.pretrained.text_encoder import MaskHead, TextEncoder
@@ -39,6 +40,11 @@ class ModernBert(TextEncoder):
     """
 
     name = model_type = "modernbert"
+    listing = Listing(
+        {"modernbert": ("ModernBERT",)},
+        "pretrained_encoders.md",
+        "`tokenizer.json`",
+    )
     classes, base = "ModernBert", "model."
     others = ("Model",)
     words = "embeddings.tok_embeddings.weight"

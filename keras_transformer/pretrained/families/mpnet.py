@@ -5,6 +5,7 @@ from typing import Any
 
 from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.bert_encoder import NETWORK, RobertaEncoder
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight, layers
 from keras_transformer.pretrained.wordpiece import read_wordpiece
 from keras_transformer.text.tokenizers import WordPieceTokenizer
@@ -21,6 +22,12 @@ class MPNet(RobertaEncoder):
     """
 
     name = model_type = "mpnet"
+    listing = Listing(
+        {"mpnet": ("MPNet",)},
+        "pretrained_encoders.md",
+        "`vocab.txt` or `tokenizer.json`",
+        tried=("all-mpnet-base-v2",),
+    )
     classes, base = "MPNet", "mpnet."
     block = {
         "attention.attn.q": "self_attention.query",

@@ -24,6 +24,7 @@ from keras_transformer.pretrained.encoder_decoder import (
     sizes_and_dropout,
 )
 from keras_transformer.pretrained.generation import special_ids
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Layout, Weight, is_tied
 from keras_transformer.pretrained.piece_vocabulary import read_model
 from keras_transformer.pretrained.pieces import read_ids, sentencepiece_tokenizer
@@ -56,6 +57,12 @@ class OpusMT(EncoderDecoderFamily):
     """
 
     name, model_type, task = "opus-mt", "marian", "translation"
+    listing = Listing(
+        {"opus-mt": ("OPUS-MT",)},
+        "pretrained_translation.md",
+        "`vocab.json`, `source.spm`, `target.spm`",
+        exports=("ctranslate2",),
+    )
     reader = "MarianMTModel"
 
     def read_settings(self) -> CheckpointSettings:

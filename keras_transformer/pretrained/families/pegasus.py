@@ -3,6 +3,7 @@
 from keras_transformer.positions import Position, Sinusoidal
 from keras_transformer.pretrained.added_tokens import with_added_tokens
 from keras_transformer.pretrained.encoder_decoder import EncoderDecoderFamily
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
 from keras_transformer.pretrained.pieces import check_ids, sentencepiece_tokenizer
 from keras_transformer.pretrained.settings import CheckpointSettings
@@ -20,6 +21,12 @@ class Pegasus(EncoderDecoderFamily):
     """
 
     name, model_type, task = "pegasus", "pegasus", "summarization"
+    listing = Listing(
+        {"bart-and-pegasus": ("PEGASUS",)},
+        "pretrained_translation.md",
+        "`spiece.model` or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     reader = "PegasusForConditionalGeneration"
     learned = False
     # Sinusoids, which are computed.

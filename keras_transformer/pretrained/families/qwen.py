@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_transformer.pretrained.causal_decoder import LOCAL, CausalDecoder
+from keras_transformer.pretrained.listing import Listing
 
 WORDS = {"pattern": "qwen2", "normalization": "nfc"}
 DEFAULTS = {
@@ -20,6 +21,12 @@ class Qwen2(CausalDecoder):
     """
 
     name, model_type, classes, words = "qwen2", "qwen2", "Qwen2", WORDS
+    listing = Listing(
+        {"llama-mistral-smollm-and-qwen": ("Qwen2", "Qwen2.5")},
+        "pretrained_language_models.md",
+        "`tokenizer.json`, or `vocab.json` and `merges.txt`",
+        exports=("ctranslate2",),
+    )
     defaults = DEFAULTS
 
     def attention(self) -> dict[str, Any]:  # noqa: D102
@@ -39,6 +46,12 @@ class Qwen3(Qwen2):
     """Qwen3, which normalises query and key heads."""
 
     name, model_type, classes = "qwen3", "qwen3", "Qwen3"
+    listing = Listing(
+        {"llama-mistral-smollm-and-qwen": ("Qwen3",)},
+        "pretrained_language_models.md",
+        "`tokenizer.json`, or `vocab.json` and `merges.txt`",
+        exports=("ctranslate2",),
+    )
     defaults = {**DEFAULTS, "head_dim": 128}
 
     def attention(self) -> dict[str, Any]:  # noqa: D102

@@ -2,6 +2,7 @@
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
 from keras_transformer.pretrained.byte_bpe import read_byte_bpe
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.text.tokenizers.byte_bpe import SPECIAL, ByteBPETokenizer
 
 
@@ -12,6 +13,12 @@ class Roberta(RobertaEncoder):
     """
 
     name, model_type = "roberta", "roberta"
+    listing = Listing(
+        {"roberta": ("RoBERTa",)},
+        "pretrained_encoders.md",
+        "`vocab.json` and `merges.txt`, or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     classes = "Roberta"
 
     def read_tokenizer(self) -> ByteBPETokenizer:  # noqa: D102

@@ -15,6 +15,7 @@ from keras_transformer.positions import T5Bias
 from keras_transformer.pretrained.encoder_decoder import depths
 from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.generation import ends_of, read_generation, special_ids
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.multilingual import with_added_languages, written_languages
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied
 from keras_transformer.pretrained.piece_vocabulary import check_ids_agree, read_pieces
@@ -45,6 +46,12 @@ class T5(Family):
     """
 
     name, model_type, task = "t5", "t5", "translation"
+    listing = Listing(
+        {"t5": ("T5", "FLAN-T5"), "madlad-400": ("MADLAD-400",)},
+        "pretrained_translation.md",
+        "`spiece.model` or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     reader, model_class = "T5ForConditionalGeneration", Transformer
     ignored = (r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight",)
 
@@ -190,4 +197,10 @@ class MT5(T5):
     """mT5, T5 for many languages."""
 
     name, model_type, reader = "mt5", "mt5", "MT5ForConditionalGeneration"
+    listing = Listing(
+        {"t5": ("mT5",)},
+        "pretrained_translation.md",
+        "`spiece.model` or `tokenizer.json`",
+        exports=("ctranslate2",),
+    )
     _is_scaled = False  # whatever its settings are

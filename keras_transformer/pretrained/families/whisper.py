@@ -22,6 +22,7 @@ from keras_transformer.pretrained.encoder_decoder import (
 )
 from keras_transformer.pretrained.family import CONFIG, Family
 from keras_transformer.pretrained.generation import ends_of, read_generation
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import TRANSPOSED, Weight, is_tied, layers
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.pretrained.whisper_prompt import WhisperPrompt, lacks_names, with_names
@@ -72,6 +73,12 @@ class Whisper(Family):
     """
 
     name, model_type, task = "whisper", "whisper", "speech_recognition"
+    listing = Listing(
+        {"whisper": ("Whisper",)},
+        "pretrained_speech.md",
+        "`vocab.json` and `merges.txt`, or `tokenizer.json`",
+        tried=("Whisper tiny.en", "Whisper base"),
+    )
     reader, model_class = READER, SpeechTransformer
 
     @functools.cached_property

@@ -1,6 +1,7 @@
 """XLM-RoBERTa in Hugging Face's format: RoBERTa's encoder with a SentencePiece vocabulary."""
 
 from keras_transformer.pretrained.bert_encoder import RobertaEncoder
+from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.unigram import UnigramFormat, read_unigram
 from keras_transformer.text.tokenizers import SentencePieceTokenizer
 
@@ -13,6 +14,12 @@ class XlmRoberta(RobertaEncoder):
     """
 
     name = model_type = "xlm-roberta"
+    listing = Listing(
+        {"xlm-roberta-and-camembert": ("XLM-RoBERTa",)},
+        "pretrained_encoders.md",
+        "`tokenizer.json` or `sentencepiece.bpe.model`",
+        exports=("ctranslate2",),
+    )
     classes = "XLMRoberta"
 
     def read_tokenizer(self) -> SentencePieceTokenizer:  # noqa: D102

@@ -30,7 +30,7 @@ from keras_transformer.pipelines import TextGenerator
 
 pytest.importorskip("ai_edge_litert")
 
-# The rest of the program in docs/litert.md, which calls its function.
+# The rest of the program in docs/accelerators.md, which calls its function.
 REST = """
 import sys
 rows = []
@@ -93,7 +93,7 @@ def test_an_invalid_row_has_no_output(unrolled):
 def test_a_program_that_knows_only_the_metadata_runs_it(unrolled, light, tmp_path):
     """It loops over the names of the tensors, and has no package but LiteRT."""
     ids = light.source_tokenizer.encode(FEW).to_list()
-    (block,) = [one for one in blocks("docs/litert.md", "python") if one.needs == "unrolled"]
+    (block,) = [one for one in blocks("docs/accelerators.md", "python")]
     shutil.copy(unrolled[0], tmp_path / "demo.tflite")
     done = subprocess.run(
         [sys.executable, "-c", block.code + REST, json.dumps(ids)],

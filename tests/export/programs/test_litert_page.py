@@ -1,4 +1,4 @@
-"""The program in docs/litert.md, exactly as on the page."""
+"""The programs in the pages on `.tflite` files, exactly as on the pages."""
 
 import pytest
 from documents import blocks, run
@@ -13,13 +13,22 @@ def program(export, tmp_path, monkeypatch, capsys):
     """The names and the output of the program, run next to a file of the name that it opens."""
     (tmp_path / "demo.tflite").symlink_to(export("none")[0])
     monkeypatch.chdir(tmp_path)
-    page = blocks("docs/litert.md", "python")
-    names = run([block for block in page if block.needs != "streaming_tflite_file"])
+    page = blocks("docs/litert_files.md", "python")
+    names = run([block for block in page if block.needs == "litert"])
     return names, capsys.readouterr().out
 
 
 def test_it_prints_the_translation_of_its_sentence(program, translator):
     assert program[1] == f"{(translator(['in 17 weeks'])[0], False)}\n"
+
+
+@pytest.mark.parametrize("page", ["docs/litert.md", "docs/litert_speed.md"])
+def test_a_page_opens_the_file(page, export, tmp_path, monkeypatch, capsys, translator):
+    (tmp_path / "demo.tflite").symlink_to(export("none")[0])
+    monkeypatch.chdir(tmp_path)
+    run(blocks(page, "python"))
+    if page == "docs/litert.md":
+        assert capsys.readouterr().out == f"{translator('in 17 weeks')}\n"
 
 
 def test_it_translates_sentences_of_every_length_and_reports_truncation(program, export, sentences):
