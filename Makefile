@@ -36,7 +36,7 @@ help:
 	@echo "make test-all   all three"
 	@echo "make test-real  conversions and exports of published checkpoints, which are downloaded"
 	@echo "make test-versions  the fast tests with each promised Python, and with the lowest allowed packages"
-	@echo "make lint       style, formatting and types; make format fixes what can be fixed"
+	@echo "make lint       style, formatting, types and English; make format fixes what can be fixed"
 	@echo "make stubs      write the stubs that list the options of layers and models for editors"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses;"
 	@echo "                    OPTIONS=--recorded writes them from the recorded outputs, without a run"
@@ -82,6 +82,7 @@ test-versions:
 lint: $(READY) types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/python .ci/prose.py
 
 types: $(READY)
 	$(VENV)/bin/ty check --python $(VENV) keras_transformer keras_transformer/training/ keras_transformer/export/

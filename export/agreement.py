@@ -39,13 +39,13 @@ class Agreement:
     holds for the kernels of every processor. Every score must be right. One in a hundred hypotheses
     of a beam, or outputs of sampling, may be another one.
 
-    A quantised model is a different model, and its tokens depend on the processor: in int8,
+    A quantised model is a different model, and its tokens depend on the processor. In int8,
     CTranslate2 generated 98 % of the float model's tokens with the kernels of one processor and
-    87 % with those of another. Therefore losses are limited, in nats per token as scored by the
-    model in memory: `score_loss`, by which the export's outputs are less probable than the model's
-    own, and `score_error`, the mean error of the scores that the export reports. With references,
-    the loss of BLEU and of chrF is limited as well. The share of equal tokens is reported;
-    `min_agreement` limits it.
+    87 % with the kernels of another. Two losses are therefore limited, in nats per token as scored
+    by the model in memory. `score_loss` tells how much less probable the export's outputs are than
+    the model's own; `score_error` is the mean error of the scores that the export reports. With
+    references, the loss of BLEU and of chrF is limited as well. The share of equal tokens is
+    reported; `min_agreement` limits it.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.

@@ -19,8 +19,8 @@ def attend(
 
     A mask of keys is `[B, 1, 1, S]`, but selecting by it makes two more passes over all scores
     `[B, H, T, S]`, one before and one after the softmax, and XNNPACK computes neither. Here the
-    mask becomes a term of the scores, so that the softmax gives a masked key a weight of exactly 0,
-    and the result of a query that may attend to nothing is multiplied by 0.
+    mask becomes a term of the scores: the softmax gives a masked key a weight of exactly 0. The
+    result of a query that may attend to nothing is multiplied by 0.
     """
     scores = by_group(similarity, query if scale == 1 else query * scale, key)  # [B, H, T, S]
     if bias is not None:

@@ -43,7 +43,7 @@ class Beams:
 
         Args:
             beam: The `Beam`.
-            any_normalization: Whether to accept any normalization, because it divides by 1.
+            any_normalization: Whether to accept any normalisation, because it divides by 1.
         """
         for field, values in self.values.items():
             if any_normalization and field == "normalization":

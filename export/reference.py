@@ -89,7 +89,7 @@ def outputs_of(decode, pipeline, sentences, progress=silent, what="generating") 
 
 
 def tokens_of(tokenizer, row) -> tuple[Any, ...]:
-    """Returns the tokens of a row `[L]` as a tuple, up to `eos_id` or else up to the padding."""
+    """Returns the tokens of a row `[L]` as a tuple, up to `eos_id` or the padding."""
     row = np.asarray(row)
     ends = np.flatnonzero(row == tokenizer.eos_id)
     length = ends[0] + 1 if len(ends) else np.count_nonzero(row != tokenizer.pad_id)
@@ -99,7 +99,7 @@ def tokens_of(tokenizer, row) -> tuple[Any, ...]:
 def with_tokens(tokenizer, outputs, *known) -> list:
     """Fills in missing tokens.
 
-    They are copied from a known output with the same text; otherwise the text is tokenized.
+    They are copied from a known output with the same text; otherwise the text is tokenised.
 
     Args:
         tokenizer: A `Tokenizer`.

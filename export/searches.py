@@ -30,7 +30,7 @@ def search_of(pipeline, options) -> Any:
 
 
 def plain_greedy(pipeline) -> Greedy:
-    """Returns greedy search as in a format that holds no other setting than a maximum length."""
+    """Returns greedy search for a format whose only setting is a maximum length."""
     return Greedy(pipeline.search.max_length)
 
 

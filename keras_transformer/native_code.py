@@ -80,9 +80,9 @@ def ends_promptly(*folders: str | os.PathLike, seconds: float = SECONDS) -> Gene
     """Lets Ctrl-C and SIGTERM end this process soon while the block works.
 
     Python handles a signal when the main thread runs Python code again. A call of TensorFlow may
-    take minutes before that. If the block has not ended some seconds after a signal, the drafts of
-    this process and the folders that it has created for them are removed, and it ends with the
-    status that shells expect.
+    take minutes before that. If the block has not ended some seconds after a signal, the process
+    removes its drafts and the folders that it has created for them. It then ends with the status
+    that shells expect.
 
     Args:
         folders: Folders that may contain drafts, and that may not exist yet.

@@ -23,10 +23,9 @@ class Validator:
 
     Call arguments: none.
 
-    Returns:
-        Dictionary of the task's metrics: `loss` and the metrics of the learner over all examples of
-        the split (without texts longer than `data.max_length`), and metrics of answers, if the task
-        has any, over the examples that `Task.validation_rows` chooses.
+    Returns: Dictionary of the task's metrics: `loss` and the metrics of the learner over all
+        examples of the split (without texts longer than `data.max_length`); and metrics of answers,
+        if the task has any, over the examples that `Task.validation_rows` chooses.
     """
 
     def __init__(self, learner, training, data, corpus, settings, workers):

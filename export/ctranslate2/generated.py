@@ -130,11 +130,11 @@ def _stage(agreement):
 def _judge_beam(draft, agreement, name):
     """Returns results with a beam, for the sentences that CTranslate2 should translate alike.
 
-    These are all sentences whose translations ended before the limit, except those with an output
-    that ends at its first free position, because CTranslate2 may drop it, and those in which
-    CTranslate2 repeats the token that begins outputs, which the model in memory never does. If the
-    end token is forced at the limit, the model in memory ranks such outputs among those that ended
-    earlier.
+    These are all sentences whose translations ended before the limit, with two exceptions: an
+    output that ends at its first free position, because CTranslate2 may drop it; and an output in
+    which CTranslate2 repeats the token that begins outputs. The model in memory never does that. If
+    the end token is forced at the limit, the model in memory ranks such outputs among those that
+    ended earlier.
     """
     config = agreement.pipeline.model.config
     if is_renormalized(rules_of(config)):

@@ -47,8 +47,9 @@ def export_litert(
       `[1]`. The outputs hold the result of the `Beam`: `tokens` `[1, n_best, max_length]`,
       `score` and `length` `[1, n_best]`.
     - `translate_1x16`, with `tokenizer`, takes `sentence`, string `[1]`, and returns `translation`,
-      string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`: true if the sentence has
-      more tokens than the signature and was truncated, so that a longer signature may fit.
+      string `[1]`, `score`, float32 `[1]`, and `truncated`, boolean `[1]`. It is true if the
+      sentence has more tokens than the signature and was truncated; a longer signature may then
+      fit.
     - `next_32_256`, with `streaming`, reads up to 32 tokens after up to 256 positions and returns
       one token: see docs/litert_files.md.
     - `translate_beam4_1x16`, with `tokenizer` and a beam, also takes `extra_length`, int32 `[1]`,

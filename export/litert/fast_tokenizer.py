@@ -59,7 +59,7 @@ class FastTokenizer:
         self._decoder = tensorflow_text.FastSentencepieceTokenizer(proto.SerializeToString())
 
     def encode(self, sentence, length) -> tuple[Tensor, Tensor, Tensor]:
-        """Tokenizes a sentence with the same result as `keras_transformer.tasks.strings.encode`.
+        """Tokenises a sentence with the same result as `keras_transformer.tasks.strings.encode`.
 
         Args:
             sentence: String, `[1]`.

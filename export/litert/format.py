@@ -35,7 +35,7 @@ class LiteRTOptions(options.FileOptions):
         batch_sizes: Numbers of sentences in a batch. There is a signature of every size for every
             length.
         search: A `Greedy`; or a `Beam` with the `normalization` `"gnmt"` or `"power"`, which the
-            file has beside greedy search. Size, normalization and `stopping` of the beam are fixed
+            file has beside greedy search. Size, normalisation and `stopping` of the beam are fixed
             in the graphs. Its other settings are used by the check and are defaults when the file
             is opened. `None`: the pipeline's own `search`.
         beam_only: Whether to leave out greedy search beside a `Beam`, because every signature makes

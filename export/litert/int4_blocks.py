@@ -60,8 +60,8 @@ def _in_8_bits(numbers):
 def store_in_int4_blocks(content: bytes | bytearray) -> bytearray:
     """Returns a .tflite model whose products with int8 weights have int4 weights instead.
 
-    Weights that are also looked up, as those of a table, keep int8, and so do those of rows whose
-    number of inputs is no multiple of `BLOCK`.
+    Weights that are also looked up, as in a table, keep int8. So do weights if the number of inputs
+    in a row is no multiple of `BLOCK`.
 
     Args:
         content: The bytes of a .tflite model.

@@ -128,8 +128,8 @@ class StandIns:
             content: The bytes of the model.
 
         Raises:
-            Unrecognized: If a weight is missing or has another form than expected, or the converter
-                has computed with its stand-in.
+            Unrecognized: If a weight is missing or does not have the expected form, or the
+                converter has computed with its stand-in.
         """
         if not self._weights:
             return content

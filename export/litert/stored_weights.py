@@ -110,7 +110,7 @@ class Uses:
         """Returns all tensors that hold stand-ins.
 
         Raises:
-            Unrecognized: If a weight has another form than expected.
+            Unrecognized: If a weight does not have the expected form.
         """
         return [use for graph in self._model.subgraphs for use in self._in_graph(graph)]
 

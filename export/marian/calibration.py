@@ -21,9 +21,9 @@ def find_multipliers(pipeline, sentences) -> dict[Any, float]:
     """Returns the multipliers that scale the activations before each product to int8.
 
     A multiplier is 127 divided by the mean plus 1.1 standard deviations of the largest activations.
-    There is one largest activation for each product that the engine computes: one for a sentence in
-    the encoder and in the keys and values of cross-attention, and one for a position of the output
-    of greedy search elsewhere in the decoder.
+    There is one largest activation for each product that the engine computes. In the encoder, and
+    in the keys and values of cross-attention, this is one for each sentence. Elsewhere in the
+    decoder it is one for each position of the output of greedy search.
 
     Args:
         pipeline: A `Generator` whose model computes in float32.

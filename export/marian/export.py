@@ -79,9 +79,9 @@ def export_marian(
 
     The folder appears at `directory` only after its files have been read back with equal weights,
     and a model with these weights has translated `samples` with greedy search like the model in
-    memory, which for this comparison does not emit these tokens either. In int8 the quantised
-    weights are compared, computed in float32; the effect of the engine's products of integers is
-    not measured.
+    memory. For this comparison, the model in memory does not emit these tokens either. In int8 the
+    quantised weights are compared, computed in float32; the effect of the engine's products of
+    integers is not measured.
 
     The decoders' settings contain the model's `max_length_ratio`, or Marian's own of 3 if it has
     none. Nothing of the pipeline's search is exported.

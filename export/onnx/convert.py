@@ -1,8 +1,8 @@
 """Functions of TensorFlow as ONNX models.
 
 tf2onnx 1.17 converts the same functions. For a greedy search of a Transformer with four layers it
-took 48 seconds instead of 5, and the step had 1,130 nodes instead of 436, so that ONNX Runtime
-needed 35 ms for a sentence instead of 21 (one core of a busy machine).
+took 48 seconds instead of 5. Its step had 1,130 nodes instead of 436, and ONNX Runtime needed 35 ms
+for a sentence instead of 21 on one core.
 """
 
 from typing import Any

@@ -24,7 +24,7 @@ class OnnxOptions(options.FileOptions):
         max_loss, max_score_loss, min_agreement: See `QuantizedOptions`. The scores come from
             `Agreement` or `AnswerAgreement`.
         search: The search of the file: a `Greedy`; a `Beam` with the `normalization` `"gnmt"` or
-            `"power"`; or a `Sample`. Size, normalization, `min_length` and `stopping` of the beam
+            `"power"`; or a `Sample`. Size, normalisation, `min_length` and `stopping` of the beam
             are fixed in the graph. Its other settings, and all of a `Sample`, are used by the check
             and are defaults when the file is opened. `None`: the pipeline's own `search`.
         n_best: Number of hypotheses that a `Beam` returns. `None`: 1.

@@ -47,10 +47,9 @@ OUTPUT = output_option()
 @option(
     "--kind",
     type=click.Choice([*KINDS, CLASS, HOPS, SOUND]),
-    help="Attention of the decoder to the source (cross), of the encoder or the decoder to itself, "
-    "of the class token of an image, of the hops of a memory network, or of words to a recording "
-    "(sound).  [default: the first of "
-    "these that MODEL has]",
+    help="Attention of the decoder to the source (cross); of the encoder or the decoder to itself; "
+    "of the class token of an image; of the hops of a memory network; or of words to a recording "
+    "(sound).  [default: the first of these that MODEL has]",
 )
 @option(
     "--layers",

@@ -237,9 +237,9 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
     "--windows",
     type=click.Choice([*WINDOWS]),
     group="Answers",
-    help="In speech recognition: how a long recording is read. overlap: in windows that overlap, "
-    "whose texts are joined where they agree. timestamps, with Whisper: a window begins where the "
-    "last complete segment ended. context: the same, and MODEL also reads the text before.  "
+    help="In speech recognition: how a long recording is read. overlap: windows overlap, and their "
+    "texts are joined where they agree; timestamps, with Whisper: a window begins where the last "
+    "complete segment ended; context: the same, and MODEL also reads the text before.  "
     "[default: timestamps with Whisper, otherwise overlap]",
 )
 @option(

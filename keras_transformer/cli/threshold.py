@@ -42,7 +42,7 @@ def threshold(run, aim, split, source, reference) -> None:
 
     Writes RUN/threshold.json, which predict, evaluate and export then use: from this probability on
     a text has a label. Prints the threshold as JSON, with the metrics of the texts before and
-    after. Choose it on other texts than those of an evaluation.
+    after. Do not choose it on the texts of an evaluation.
     """
     if (source is None) != (reference is None):
         raise click.UsageError("--source and --reference go together.")

@@ -17,8 +17,8 @@ class Blocks:
     """Rows of V values, such as logits, in blocks.
 
     Reducing them to the maxima of their blocks takes one pass. The k largest values lie in the k
-    blocks with the largest maxima, so that a sort of all values is not needed: on a CPU it took
-    three (LiteRT, XLA) to five times as long (TensorFlow), most of the cost of a step of beam
+    blocks with the largest maxima, so no sort of all values is needed. On a CPU such a sort took
+    three (LiteRT, XLA) to five times as long (TensorFlow), most of the time of a step of beam
     search. The largest maximum is also what a sum of exponentials needs first.
 
     Args:

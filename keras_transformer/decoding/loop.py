@@ -127,9 +127,9 @@ class Growing(typing.NamedTuple):
     """A cache that grows while a search needs it, by `GROWTH` positions at a time.
 
     Memory and time depend on the actual length of the outputs, not on their maximum length, and the
-    graph holds at most two copies of a step: one for the first positions, without prompts, and one
-    for all later ones. The number of positions is not known in the graph, so that neither XLA nor
-    LiteRT can compile it.
+    graph holds at most two copies of a step. One is for the first positions, without prompts, and
+    one for all later ones. The number of positions is not known in the graph, so that neither XLA
+    nor LiteRT can compile it.
     """
 
     length: int  # of the result

@@ -25,10 +25,11 @@ class Sample(SampleSettings, Search):
 
     The order is that of `transformers`: the logits of tokens that an output already contains get
     the `repetition_penalty`; constraints forbid tokens; all logits are divided by `temperature`.
-    The `top_k` most probable tokens are kept, of these the smallest set of most probable tokens
-    whose total probability is at least `top_p`, and of these the tokens that are at least `min_p`
-    times as probable as the first one. `pad_id` and `bos_id` are never emitted. None of this
-    affects the score: it is the one that `Greedy` would give to the same tokens without a penalty.
+    Three filters follow: `top_k` keeps that many of the most probable tokens; `top_p` keeps the
+    smallest set of most probable tokens whose total probability is at least this; `min_p` keeps the
+    tokens that are at least this many times as probable as the first one. `pad_id` and `bos_id` are
+    never emitted. None of this affects the score: it is the one that `Greedy` would give to the
+    same tokens without a penalty.
 
     An output depends on the seed and on the index of its sentence in the list or batch: if the
     same sentence occurs several times, its samples differ. It does not depend on the other

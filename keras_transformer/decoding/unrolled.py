@@ -14,10 +14,10 @@ STATE, RUNNING = "state", "running"  # names of the tensors of a state begin wit
 class Unrolled:
     """One step of a search in place of its loop; a value of `SearchOptions.cache_stages`.
 
-    Runtimes for accelerators run graphs without loops. The program then repeats the step: it calls
-    a first graph, from the inputs to the state before the first step, and a second one, from the
-    inputs and a state to the next state, until `running` is 0. Both are traced from the same
-    function, which computes its outputs by a search with this value. What a step needs of the
+    Runtimes for accelerators run graphs without loops. The program then repeats the step. It calls
+    a first graph, from the inputs to the state before the first step. Then it calls a second one,
+    from the inputs and a state to the next state, until `running` is 0. Both are traced from the
+    same function, which computes its outputs by a search with this value. What a step needs of the
     inputs besides the state, such as limits of lengths, it computes again; a converter drops the
     rest, such as the encoder, from the graph of the step.
 
@@ -143,8 +143,8 @@ def named_leaves(state: Any, name: str = STATE) -> Iterator[tuple[str, Tensor]]:
 def _outside(leaf, zero=None):
     """Returns a tensor of a search as a tensor of the state: a number with at least one axis.
 
-    With a `zero`, an int32 scalar, it is neither a constant nor an input, and differs from others:
-    not every runtime can return a constant, an input, or one tensor as two outputs, such as the
+    With a `zero`, an int32 scalar, it is neither a constant nor an input, and differs from others.
+    Not every runtime can return a constant, an input, or one tensor as two outputs, such as the
     beginnings of two caches. With different zeros, no converter knows that these are equal.
     """
     leaf = tf.cast(leaf, tf.int32) if leaf.dtype == tf.bool else leaf

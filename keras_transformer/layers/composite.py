@@ -34,7 +34,7 @@ def split_policy(policy: Any) -> tuple[Any, DTypePolicyMap | None]:
     """Returns the dtype policy to build a layer with, and the map of quantised sublayers or `None`.
 
     Args:
-        policy: A dtype policy or the result of `policy_of`; either may be serialized.
+        policy: A dtype policy or the result of `policy_of`; either may be serialised.
     """
     if isinstance(policy, dict):
         policy = keras.dtype_policies.get(policy)

@@ -25,9 +25,9 @@ def in_training(
     """Returns the form of an activation that is faster in training, or the activation itself.
 
     Both forms of GELU have one. It is computed in at least float32, in which processors compute the
-    error function six times as fast as in bfloat16, and its slope together with its value: one
-    tensor is kept for the gradient, not one for each operation. The results differ from those of
-    Keras by rounding. SiLU is that of Keras, which keeps one tensor as well.
+    error function six times as fast as in bfloat16. Its slope is computed together with its value,
+    so that one tensor is kept for the gradient, not one for each operation. The results differ from
+    those of Keras by rounding. SiLU is that of Keras, which keeps one tensor as well.
 
     Args:
         activation: A function of one tensor, such as `keras.activations.gelu`.

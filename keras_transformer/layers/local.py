@@ -19,8 +19,8 @@ COPYING = 360
 class LocalBlocks:
     """Positions in blocks, each of which attends to itself and to the blocks beside it.
 
-    A block has at least as many positions as the window, so that the keys near a query are in its
-    own block and in the one before it and, unless attention is causal, after it.
+    A block has at least as many positions as the window. The keys near a query are therefore in its
+    own block, in the block before it and, unless attention is causal, in the block after it.
 
     Args:
         window: Largest distance between a query and a key.

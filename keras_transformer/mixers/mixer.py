@@ -10,7 +10,7 @@ from keras_transformer.variants import Variant
 
 
 class Mixer(Variant):
-    """Base class of mixers, the sublayers of a block that read other positions than their own.
+    """Base class of mixers, the sublayers of a block that mix positions.
 
     `SelfAttention` stands for a `MultiHeadSelfAttention`. Any other mixer computes a `Mixing` layer
     whose state does not depend on the query: in a search, each hypothesis has a state of fixed

@@ -198,7 +198,7 @@ def _report(number, error, strict, warn, fate):
 
 
 def _warning(search, line, results):
-    """Returns what the search says about its results for a line, or `None`."""
+    """Returns the search's warning about its results for a line, or `None`."""
     if not hasattr(search, "warning"):
         return None
     return search.warning(without_end(line).decode(), results)

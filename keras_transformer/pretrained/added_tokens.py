@@ -12,7 +12,7 @@ NAMED = ("BertProcessing", "RobertaProcessing")
 
 
 def check_marks(content, path, ids, allowed) -> None:
-    """Refuses a `post_processor` that puts other tokens than allowed around a text.
+    """Refuses a `post_processor` that puts tokens around a text that are not allowed.
 
     Args:
         content: Content of the file.

@@ -90,7 +90,7 @@ class LateInteraction(typing.NamedTuple):
         """Returns the number of features of a vector, `None` for `width`, and if there is a bias.
 
         Raises:
-            ValueError: If a tensor is missing, or a layer has another width than the one before.
+            ValueError: If a tensor is missing, or the widths of two successive layers do not fit.
         """
         if not self.projections:
             return None, False

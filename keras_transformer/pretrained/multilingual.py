@@ -124,7 +124,7 @@ def written_languages(tokenizer, vocabulary, written, code) -> Languages | None:
         The languages without a default; `None` if the vocabulary has none.
 
     Raises:
-        ValueError: If the tokens of a code in a text are other ones than it and those before it.
+        ValueError: If a code in a text does not become its own token and the tokens before it.
     """
     codes = [match[1] for match in map(code.fullmatch, vocabulary.pieces) if match]
     if not codes:

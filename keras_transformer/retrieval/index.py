@@ -41,8 +41,8 @@ class TextIndex:
             for it. `None`: vectors are given instead of texts.
 
     Raises:
-        ValueError: If the folder holds no finished index, a file is damaged, or the model gives
-            other vectors than that which built the index.
+        ValueError: If the folder holds no finished index, a file is damaged, or the model's vectors
+            differ from the vectors of the model that built the index.
     """
 
     def __init__(self, folder: Any, answering: Any = None):

@@ -47,7 +47,8 @@ class Answering:
     def accepts(self) -> tuple[str, ...]:
         """Names of the options of `keras-transformer predict` that have an effect.
 
-        `"search"` stands for those of all searches but sampling, `"sample"` for those of sampling.
+        `"search"` stands for the options of all searches but sampling, `"sample"` for the options
+        of sampling.
         """
         return ()
 

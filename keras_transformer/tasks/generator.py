@@ -299,7 +299,7 @@ class Generator(TextAnswering, TextPipeline):
         Args:
             search: A `Greedy`, `Beam` or `Sample`.
             n_best: Number M of outputs of each sentence.
-            details: The `Details`, what else it takes and returns.
+            details: The `Details`: further inputs and outputs.
 
         Returns:
             A function with the arguments `sentences`, string `[B]`, UTF-8; the result of `front`,

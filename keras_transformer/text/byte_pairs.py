@@ -106,9 +106,9 @@ def check_merges(merges, ranks) -> list[str]:
     """Refuses merges that SentencePiece would not follow.
 
     Each piece is made from its characters, as SentencePiece makes it, and each step must be a pair
-    of the list. The same then holds for every text: if a text had another pair, the first such
-    pair would also occur when its piece is encoded alone, because no step before it crossed the
-    ends of that piece.
+    of the list. The same then holds for every text. If a text had another pair, the first such pair
+    would also occur when its piece is encoded alone: no step before it crossed the ends of that
+    piece.
 
     If two pairs of the same piece overlap, as in `ab a ba`, SentencePiece merges the left one, and
     Hugging Face's tokenizers the one that comes first in the list. These must be the same.

@@ -27,9 +27,9 @@ class ChatTemplate:
         template: Text of the template, in Jinja's language.
         special: Dictionary from the special tokens to their ids.
         variables: Dictionary of the names of tokens, such as `bos_token`, for the template.
-        spaces: Which texts between special tokens are tokenized as texts of their own, which a
-            tokenizer may begin with a space: `"each"`, or only the `"first"` one, and only if no
-            special token precedes it. The others then begin as they are.
+        spaces: Which texts between special tokens are tokenised on their own, so that a tokenizer
+            may begin them with a space: `"each"`, or only the `"first"` one, and only if no special
+            token precedes it. The others then begin as they are.
 
     Raises:
         TypeError: If an argument has the wrong type.

@@ -75,9 +75,9 @@ def nfc(points, place, after) -> Composed:
 def code_points() -> dict[str, Any]:
     """Returns the classes by which another program computes the same with its own NFC.
 
-    Each is a list of the first and the last code points of ranges: `"ordered"` marks, `"seconds"`
-    of pairs that are composed, and `"apart"`, which another version of Unicode would compose,
-    decompose or move, and which stay where they are.
+    Each is a list of the first and the last code points of ranges: `"ordered"` marks; `"seconds"`
+    of pairs that are composed; and `"apart"`, which stay where they are, although another version
+    of Unicode would compose, decompose or move them.
     """
     seconds = {second for _, second in _pairs()} | members(KOREAN_SECONDS)
     return {

@@ -28,7 +28,7 @@ def score(
         references: List of strings, one for each hypothesis.
         lowercase: Whether BLEU and chrF ignore case.
         tokenize: sacreBLEU's tokenizer, one of `TOKENIZERS`; `"none"` for text that is already
-            tokenized. `None`: that of `scripts.tokenizer_for`.
+            tokenised. `None`: that of `scripts.tokenizer_for`.
 
     Returns:
         Dictionary of `bleu`, `chrf` and `exact_match` (share of translations that equal their

@@ -13,7 +13,7 @@ def tokenizer_for(references: list[str]) -> str:
     """Returns the tokenizer of sacreBLEU that suits the script of references.
 
     It is `"13a"`, which splits text at spaces and punctuation, unless most letters belong to a
-    script without spaces between words: then it is `"zh"` for Chinese, and `"char"` for Japanese,
+    script without spaces between words. Then it is `"zh"` for Chinese, and `"char"` for Japanese,
     Thai, Lao, Khmer and Burmese. None of them needs another package.
 
     Args:

@@ -1,9 +1,9 @@
 """Classes of code points in Hugging Face's tokenizers.
 
-Those tokenizers follow other versions of Unicode than Python does: BERT's classes are those of
-version 8 or 9, and the classes of patterns those of version 16. The classes are therefore Python's,
-without what is too new and with what is too old. They were found by running tokenizers 0.23 on
-every code point, and are the same with every Python that this package supports.
+The versions of Unicode in these tokenizers differ from Python's: version 8 or 9 in BERT's classes,
+version 16 in the classes of patterns. The classes here are therefore Python's, without code points
+that are too new and with code points that are too old. They were found by running tokenizers 0.23
+on every code point, and are the same with every Python that this package supports.
 """
 
 import collections

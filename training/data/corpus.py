@@ -1,7 +1,7 @@
 """A corpus of encoded examples, with reproducible batches of few shapes and little padding.
 
 The examples are in a `Store`, sorted by length. The order of an epoch is computed from its number,
-batch by batch, so that training resumes in the middle of an epoch at no cost, and its memory does
+batch by batch. Training therefore resumes in the middle of an epoch at no cost, and its memory does
 not depend on the size of the corpus.
 """
 

@@ -1,6 +1,6 @@
 """Pseudo-random permutations that are computed element by element, without a table.
 
-The order of an epoch of 36 million examples is a function of seed and epoch: no array of that size
+The order of an epoch of 36 million examples is a function of seed and epoch. No array of that size
 is drawn, sorted or kept, and training can resume anywhere in it at no cost.
 """
 

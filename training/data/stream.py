@@ -51,9 +51,9 @@ class Epochs:
 def endless_batches(epochs, *, skip=0, accumulate=1) -> tf.data.Dataset:
     """Returns the batches of all updates, each epoch in an order of its own.
 
-    A run that stopped after any update resumes with exactly the next batch: every epoch has
-    the same number of batches, in an order that depends only on its index, so that nothing has to
-    be read again.
+    A run that stopped after any update resumes with exactly the next batch. Every epoch has the
+    same number of batches, in an order that depends only on its index, so nothing has to be read
+    again.
 
     Args:
         epochs: The `Epochs` of a corpus, or of a `SubwordSampler`.

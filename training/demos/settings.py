@@ -244,7 +244,7 @@ class SpokenDemoData(RecordingData):
     """The phrases of the demo, spoken by the program eSpeak NG, which must be installed.
 
     Dates, times, numbers, amounts of money, measures and lists of names in English, by several
-    voices at several speeds and pitches. Validation and test have other sentences than the training
+    voices at several speeds and pitches. No sentence of validation or test is in the training
     split. One more voice speaks the sentences of the test split: the folder of the recordings has
     them in the table `unseen_voice.tsv`.
     """

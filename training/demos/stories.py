@@ -1,9 +1,10 @@
 """Generated stories of people, places and things, with questions about them.
 
-The kinds of questions are those of the first three, the sixth and the seventh task of bAbI (Weston
-et al., 2015, "Towards AI-Complete Question Answering"): one, two and three supporting facts, yes or
-no, and counting. Names and sentences are our own, and stories are shorter: at most 10 sentences
-for one fact and for yes or no, 20 for two facts and for counting, and 30 for three facts.
+There are five kinds of questions, as in the first three, the sixth and the seventh task of bAbI
+(Weston et al., 2015, "Towards AI-Complete Question Answering"). They need one, two or three
+supporting facts, an answer of yes or no, or counting. Names and sentences are our own, and stories
+are shorter: at most 10 sentences for one fact and for yes or no, 20 for two facts and for counting,
+and 30 for three facts.
 """
 
 import dataclasses

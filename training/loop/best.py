@@ -8,7 +8,7 @@ class Best:
     """Tracker of the best validation, and of the validations without improvement since.
 
     A validation that equals the best one is not an improvement, nor is one that is NaN, nor a first
-    one of 0 if higher values are better: a model that has learned nothing yet is not the best.
+    one of 0 if higher values are better. A model that has learned nothing yet is not the best.
 
     Args:
         metrics: Metrics of a validation, a dictionary from names to `Metric`s.

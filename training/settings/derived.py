@@ -12,7 +12,7 @@ Therefore values that are omitted are proportional to the paper's, and at most a
   updates. A shorter warm-up alone would give a higher peak, three times as high after 400 updates.
 - `schedule.kind` and `schedule.peak` of a run that starts from another one (`model.start_from`), if
   neither is given nor another key that decides about the rate: `linear`, and the task's
-  `tuning_rate`, ten times as high with adapters (`training.lora`).
+  `tuning_rate`. With adapters (`training.lora`), the rate is ten times as high.
 - `training.validate_every` and, without `training.checkpoint_epochs`, `training.checkpoint_every`:
   a tenth of the updates, at most 1,000.
 - `vocabulary.size`: 4,000, or the largest size that the text allows if that is smaller; if the text

@@ -15,10 +15,10 @@ TOP = 0
 def distances(model) -> dict[int, int]:
     """Returns a dictionary from the identity of each variable to its distance from the head.
 
-    The distance is 0 for the head and for the norm at the end of a stack, `N - i` for block `i` of
-    a stack of N blocks, counted from 0, and `N + 1` for the layers before the stack. In an
-    encoder-decoder each stack counts from its own end. A variable that several layers share has
-    the distance of the first of them: tied output weights have that of the embedding.
+    The distance is 0 for the head and for the norm at the end of a stack. It is `N - i` for block
+    `i` of N blocks, counted from 0, and `N + 1` for the layers before the stack. In an
+    encoder-decoder each stack counts from its own end. A variable that several layers share has the
+    distance of the first of them: tied output weights have that of the embedding.
 
     Args:
         model: A `ConfiguredModel` whose stacks consist of blocks.

@@ -1,4 +1,4 @@
-"""Quantization-aware training: updates are computed with weights as a .tflite file stores them."""
+"""Quantisation-aware training: updates are computed with weights as a .tflite file stores them."""
 
 import contextlib
 from collections.abc import Generator
@@ -23,7 +23,7 @@ class RoundedWeights:
     """The weights of a model as `export litert --quantize` stores them.
 
     The weights of products and convolutions and the tables of tokens are rounded, if they have at
-    least 1,024 numbers: the weights of an output, or of a token, become whole numbers times a scale
+    least 1,024 numbers. The weights of an output, or of a token, become whole numbers times a scale
     of their own. All other weights do not change. Of these, a file rounds relative positions and
     the matrices of the scores `general` and `additive` to int8. It also rounds the inputs of
     products.

@@ -26,13 +26,13 @@ class Shortlisted:
     """A `Transformer`, or an ensemble of them, restricted to the candidates of each source.
 
     It replaces the model in every search and in `score`. The candidates of a source are the first
-    tokens of the vocabulary, `pad_id`, `bos_id` and `eos_id`, the lists of its tokens, these tokens
-    themselves if source and target share a vocabulary, and the tokens of its forced prefix. The
-    softmax is over the candidates alone, as in Marian; an ensemble averages the probabilities that
-    its models give to the candidates.
+    tokens of the vocabulary, `pad_id`, `bos_id` and `eos_id`, the lists of its tokens, and the
+    tokens of its forced prefix. If source and target share a vocabulary, its own tokens are
+    candidates as well. The softmax is over the candidates alone, as in Marian; an ensemble averages
+    the probabilities that its models give to the candidates.
 
     A search computes the logits of the candidates of all sources of its batch and masks, for each
-    source, the candidates of others: the output of a sentence does not depend on the rest of its
+    source, the candidates of others. So the output of a sentence does not depend on the rest of its
     batch. As the number of logits is fixed in a graph, there are a few sizes, and a batch takes the
     smallest one that holds its candidates. If they are more than three quarters of the vocabulary,
     all logits are computed. The size does not affect results.

@@ -3,8 +3,8 @@
 A file begins with the length of its header in 8 bytes. The header is JSON with the type, the shape
 and the offsets of every tensor. It is checked against the size of the file before memory is
 allocated, because the file may be incomplete or malicious. The index of several files is not
-trusted either: it is checked that it only names files in its own folder, that each tensor is in the
-named file and in no other, and that the index names every tensor in the files.
+trusted either. It may only name files in its own folder, each tensor must be in the named file and
+in no other, and the index must name every tensor in the files.
 """
 
 import json

@@ -60,7 +60,7 @@ def check_digits(digits, symbols, model) -> None:
     """Checks known digits, integer `[B, T]`: 0, 1, or -1 where the model writes its own.
 
     Raises:
-        ValueError: If they have another shape than the symbols, or other values.
+        ValueError: If their shape differs from that of the symbols, or a value is none of these.
     """
     shape, wanted = described(digits)[1], described(symbols)[1]
     pairs = [*zip(shape or (), wanted or (), strict=False)]

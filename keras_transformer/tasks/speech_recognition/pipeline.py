@@ -87,9 +87,9 @@ class SpeechRecognizer(SinglePass, TextPipeline):
 
     Raises:
         TypeError: If an argument has the wrong type.
-        ValueError: If `max_length` is above the model's or the prompt has as many tokens, tokenizer
-            and model do not belong together, the search does not fit the model, or the model does
-            not have a language, a task, timestamps or a probability of silence.
+        ValueError: If `max_length` is above the model's or the prompt has as many tokens; if the
+            tokenizer or the search does not fit the model; or if the model does not have a
+            language, a task, timestamps or a probability of silence.
 
     Example:
         from keras_transformer.pipelines import SpeechRecognizer
@@ -299,7 +299,7 @@ class SpeechRecognizer(SinglePass, TextPipeline):
         return silence is not None and not result.transcript and bool(silence.holds(numbers)[0])
 
     def signatures(self) -> list[Signature]:
-        """Returns those of `SinglePass`, and for windows of long recordings those of frames."""
+        """Returns the signatures of `SinglePass`, and those of frames for long recordings."""
         signatures = super().signatures()
         if self.codec.beginnings is None:
             return signatures

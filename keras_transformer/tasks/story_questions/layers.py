@@ -84,10 +84,9 @@ class MemoryHops(CompositeLayer):
         return_attention_scores: Whether to also return the attention weights.
         training: Whether there is random noise in time, and the batch is counted.
 
-    Returns:
-        The last state `[B, D]`; with `return_attention_scores`, a pair of this and a dictionary:
-        `"hop_0"` and so on with `[B, 1, 1, M]`, the weights of the M places of the memory, the
-        most recent sentence first and the places without a sentence last.
+    Returns: The last state `[B, D]`; with `return_attention_scores`, a pair of this and a
+        dictionary: `"hop_0"` and so on with `[B, 1, 1, M]`, the weights of the M places of the
+        memory. The most recent sentence is first, and the places without a sentence are last.
 
     Reference: Sukhbaatar et al. (2015), sections 2, 4.1 and 4.2.
 

@@ -49,8 +49,8 @@ class ByteBPETokenizer(Tokenizer):
     in a text, such as `</s>`, is treated as ordinary text; `encode_masked` recognises masks. No
     text is unknown, because every byte is a token. Some published vocabularies lack a few: such a
     byte is dropped from words before merging, as in `tokenizers`. `encode` and `decode` use only
-    operations of TensorFlow and those of SentencePiece, see `SentencePieceTokenizer`; with `found`
-    also that of TensorFlow Text named `RegexSplitWithOffsets`.
+    operations of TensorFlow and of SentencePiece, see `SentencePieceTokenizer`; with `found`, also
+    `RegexSplitWithOffsets` of TensorFlow Text.
 
     Args:
         pieces: The tokens in the order of their ids, strings of the characters that stand for
@@ -184,7 +184,7 @@ class ByteBPETokenizer(Tokenizer):
         return (self._tokenize_between if self._found().ids else self._tokenize_plain)(strings)
 
     def _tokenize_between(self, strings):
-        """Tokenizes the texts between tokens that are found."""
+        """Tokenises the texts between tokens that are found."""
         parts, starts = self._found().split(strings)  # [B, (C)]
         numbers = self._found().look_up(parts.values)  # [C of all]
         is_found = numbers >= 0
@@ -208,7 +208,7 @@ class ByteBPETokenizer(Tokenizer):
         return tuple(rows)
 
     def _tokenize_plain(self, strings):
-        """Tokenizes texts without other tokens: see `_tokenize`."""
+        """Tokenises texts without other tokens: see `_tokenize`."""
         added = tf.zeros_like(tf.strings.length(strings))
         if self.prefix_space:
             first = tf.strings.substr(strings, 0, 1)

@@ -239,7 +239,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _with_unknown(self, tokenizer, strings, ids):
         """Returns ids `[B, (S)]` with those of the unknown pieces that the vocabulary has.
 
-        Only strings with unknown pieces are tokenized again, to get the texts of these pieces.
+        Only strings with unknown pieces are tokenised again, to get the texts of these pieces.
         """
         unknown = ids.with_values(tf.equal(ids.values, self.unk_id))  # [B, (S)]
         affected = row_sums(tf.cast(unknown, tf.int32)) > 0  # [B]
@@ -298,7 +298,7 @@ class SentencePieceTokenizer(Tokenizer):
         return texts
 
     def sample(self, strings: Tensor, alpha: float, seed: int) -> list[list[int]]:
-        """Tokenizes strings at random: see `Tokenizer.sample`.
+        """Tokenises strings at random: see `Tokenizer.sample`.
 
         Not thread-safe, because SentencePiece has one seed for the process.
 

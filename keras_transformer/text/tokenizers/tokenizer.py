@@ -263,7 +263,7 @@ class Tokenizer:
         return None
 
     def sample(self, strings: list[str], alpha: float, seed: int) -> list[list[int]]:
-        """Tokenizes strings at random; not in a graph.
+        """Tokenises strings at random; not in a graph.
 
         Args:
             strings: List of strings.

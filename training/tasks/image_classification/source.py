@@ -63,8 +63,8 @@ def open_images(settings) -> Images:
     """Reads the folders that a `[data]` section names.
 
     Raises:
-        ValueError: If a folder is missing or has no images, or a file cannot be read or has another
-            size than the first one. One line that names the folder or file.
+        ValueError: If a folder is missing or has no images, or a file cannot be read or differs in
+            size from the first one. One line that names the folder or file.
     """
     size = ImageSize(channels=settings.channels)
     if settings.image_size is not None:

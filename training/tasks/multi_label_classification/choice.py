@@ -25,7 +25,7 @@ def choose_threshold(
     """Chooses the threshold of a run, or one for each label, and writes it to `threshold.json`.
 
     The run and its later exports use it in place of the `threshold` of the model's configuration.
-    Choose it on other texts than those of the evaluation. The model is not changed.
+    Do not choose it on the texts of the evaluation. The model is not changed.
 
     Args:
         run: Folder of a run for classification with several labels.

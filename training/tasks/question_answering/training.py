@@ -19,10 +19,10 @@ from keras_transformer.training.tasks.task import TextTraining
 class QuestionAnsweringTraining(TextTraining):
     """Training on questions, passages and answers with the mean cross-entropy of both ends.
 
-    A batch is (tokens [B, S], ends [B, 2]), int32: the indices of the first token of the answer's
-    first and last segment, or of its first and last token if passages are tokenised as a whole, or
-    twice the index of `bos_id` if the row does not contain the answer. If a passage is too long for
-    the model, the row contains one window of it: see `chosen_windows`.
+    A batch is (tokens [B, S], ends [B, 2]), int32. The ends are the indices of the first token of
+    the answer's first and last segment; of its first and last token if passages are tokenised as a
+    whole; or twice the index of `bos_id` if the row does not contain the answer. If a passage is
+    too long for the model, the row contains one window of it: see `chosen_windows`.
     """
 
     columns = ("question", "passage", "begin", "answers")

@@ -32,8 +32,8 @@ def open_conll(settings) -> MemoryData:
 
     Raises:
         ValueError: If a file cannot be read or contains no sentence, or if a line has too few
-            columns, a label that violates the scheme, or in validation and test a label that is not
-            in the training files. One line, which names file and line.
+            columns or a label that violates the scheme. In validation and test, also for a label
+            that is not in the training files. One line, which names file and line.
     """
     examples, known = {}, None
     for split in SPLITS:

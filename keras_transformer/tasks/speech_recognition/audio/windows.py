@@ -66,10 +66,10 @@ def merge(transcripts: list[list[Word]]) -> list[Word]:
     """Joins the words of overlapping windows, so that no word is lost or repeated.
 
     The end of one transcript and the beginning of the next describe the same sound. They are
-    aligned: any number of words may come before the overlap on the left and after it on the right,
-    equal words raise the score by 2, and each replaced, additional or missing word in the overlap
+    aligned. Any number of words may come before the overlap on the left and after it on the right.
+    Equal words raise the score by 2; each replaced, additional or missing word in the overlap
     lowers it by 1. Of the best alignment, the words on the left count up to the middle of the
-    overlap and those on the right from there: the edge of a window often cuts a word, which then is
+    overlap and those on the right from there. The edge of a window often cuts a word, which then is
     wrong. Without an alignment above 0, nothing is shared, and all words are kept. Case and
     punctuation do not matter for equality.
 
