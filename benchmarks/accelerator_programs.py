@@ -1,6 +1,7 @@
 """Updates, searches and predictions of this package, as TensorFlow hands them to XLA."""
 
 import dataclasses
+import sys
 
 import keras
 import numpy as np
@@ -198,6 +199,7 @@ def extract(model, program, batch, policy, chunk_bytes=None):
         chunk_bytes: Size of the logits that an update computes at a time. `None`: the package's.
     """
     keras.utils.set_random_seed(1)
+    projected.CHUNK_ROWS = sys.maxsize  # the limit of a CPU
     if chunk_bytes:
         projected.CHUNK_BYTES = chunk_bytes
     function, argument = PROGRAMS[program](MODELS[model], batch, policy)

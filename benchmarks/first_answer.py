@@ -4,7 +4,10 @@
 
 Each model is opened by `keras-transformer predict` and by a Python program. The table has the
 fastest of the repeats, for which the files are in the disk cache, and the processor time of the
-process, on which other programs have less effect.
+process, on which other programs have less effect. `--before` runs a shell command before each
+process, such as one that empties Linux's disk cache, as root:
+
+    python benchmarks/first_answer.py x.tflite --before "echo 3 > /proc/sys/vm/drop_caches"
 """
 
 import dataclasses
@@ -50,17 +53,20 @@ class First:
     modules: tuple
 
 
-def first_answer(how, model, text) -> First:
+def first_answer(how, model, text, before=None) -> First:
     """Measures a process that opens a model and answers a text.
 
     Args:
         how: `"command"` or `"Python"`.
         model: Path of the model.
         text: The text.
+        before: Shell command to run first, which is not measured.
 
     Raises:
-        click.ClickException: If the process fails.
+        click.ClickException: If the process or the command before it fails.
     """
+    if before and subprocess.run(before, shell=True).returncode:
+        raise click.ClickException(f"--before: {before!r} failed.")
     arguments = ["predict", str(model), *([text] if how == "Python" else [])]
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as errors:  # a pipe would fill up
@@ -87,14 +93,15 @@ def first_answer(how, model, text) -> First:
 @click.argument("models", nargs=-1, required=True, type=click.Path(path_type=pathlib.Path))
 @click.option("--text", default="A dog runs through the park.", help="The text to answer.")
 @click.option("--repeats", default=5, help="Number of processes for each row.")
-def main(models, text, repeats) -> None:
+@click.option("--before", metavar="COMMAND", help="Shell command to run before each process.")
+def main(models, text, repeats, before) -> None:
     """Prints a table of the first answers of MODELS."""
     titles = "model", "by", "seconds", "processor seconds", "MB", "modules", "heavy modules"
     print(*titles, sep=" | ")
     print(*["---"] * len(titles), sep=" | ")
     for model in models:
         for how in CODES:
-            rows = [first_answer(how, model, text) for _ in range(repeats)]
+            rows = [first_answer(how, model, text, before) for _ in range(repeats)]
             heavy = [name for name in HEAVY if name in rows[0].modules]
             print(
                 model.name, how, f"{min(row.seconds for row in rows):.2f}",

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.checks import check_positive
+from keras_transformer.devices import has_only_cpus
 from keras_transformer.gradients import custom_gradient
 from keras_transformer.tensors import Tensor
 
@@ -94,11 +95,7 @@ def products_are_exact() -> bool:
 
     NVIDIA's GPUs keep 10 bits of the factors (TF32), TPUs 7 (bfloat16).
     """
-    if keras.backend.backend() != "tensorflow":
-        return False
-    import tensorflow as tf  # not needed on other backends
-
-    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
+    return keras.backend.backend() == "tensorflow" and has_only_cpus()
 
 
 def _mean_by_product(x, factors=None):

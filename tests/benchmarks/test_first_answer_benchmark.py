@@ -24,3 +24,12 @@ def test_a_missing_model_is_an_error(tmp_path):
 
     with pytest.raises(click.ClickException, match="does not exist"):
         first_answer("Python", tmp_path / "missing.onnx", LINES[0])
+
+
+def test_a_command_runs_before_the_process(tmp_path):
+    from first_answer import first_answer
+
+    before = f"touch {tmp_path / 'ran'}; false"
+    with pytest.raises(click.ClickException, match=r"--before: .* failed"):
+        first_answer("Python", tmp_path / "missing.onnx", LINES[0], before)
+    assert (tmp_path / "ran").exists()

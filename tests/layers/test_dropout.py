@@ -56,3 +56,20 @@ def test_dtypes_and_xla(dtype="float64"):
 def test_it_is_saved_like_the_layer_of_keras():
     layer = Dropout.from_config(Dropout(0.2, seed=3, name="dropout").get_config())
     assert (layer.rate, layer.seed, layer.name) == (0.2, 3, "dropout")
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_elements_that_share_random_bits_are_nearly_independent(rate):
+    dropped = Dropout(rate, seed=1)(tf.ones([2, 2**21]), training=True).numpy() == 0
+    first, second = dropped  # a number of the second row begins with the last byte of another's
+    for shift in range(3):
+        one, other = first[: len(first) - shift], second[shift:]
+        assert abs(np.corrcoef(one, other)[0, 1]) < 1 / 256 + 4 / 2**10.5
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
+def test_small_tensors_get_a_number_for_each_element(size):
+    layer = Dropout(0.5, seed=1)
+    draws = np.stack([layer(tf.ones([size]), training=True).numpy() > 0 for _ in range(400)])
+    assert (abs(draws.mean(axis=0) - 0.5) < 0.1).all()
+    assert size == 1 or abs(np.corrcoef(draws, rowvar=False) - np.eye(size)).max() < 0.2

@@ -2,9 +2,12 @@
 
 import tensorflow as tf
 
+from keras_transformer.devices import has_only_cpus
 from keras_transformer.tensors import Tensor
 
-CHUNK_BYTES = 2**25  # size of the float32 logits that are in memory at a time
+CHUNK_BYTES = 2**25  # limit of the float32 logits that are in memory at a time
+CHUNK_ROWS = 208  # limit of their rows on a CPU, whose cache larger chunks do not fit into
+IMPRECISE = 1e-30  # float32 loses digits below 1e-38
 
 
 def projected_cross_entropy(
@@ -109,9 +112,7 @@ def _with_logits(hidden, table, bias, labels, weights, right, consistency, teach
         x, weight = hidden[number], weights[number]  # [R, D], [R, 1]
         logits = _logits(x, table, *bias)  # [R, V]
         p = tf.nn.softmax(logits)  # [R, V]
-        # log(sum(exp(z))) by way of the largest logit, whose probability is at least 1 / V.
-        highest, likeliest = tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)  # [R]
-        normalizer = highest - tf.math.log(likeliest)  # [R]
+        normalizer = _log_sum_exp(logits, p, labels[number])  # [R]
         if teacher is None and consistency is None and not by_bias:
             by_z, at_target = _label_subtracted(
                 p, logits, labels[number], right[number], table.dtype
@@ -140,6 +141,23 @@ def _with_logits(hidden, table, bias, labels, weights, right, consistency, teach
         lambda number, *_: number < cut.chunks, add_chunk, start, parallel_iterations=1
     )
     return total, [cut.joined(by_hidden.stack()), *by_others]
+
+
+def _log_sum_exp(logits, p, tokens):
+    """Returns `log(sum(exp(z)))` of logits, [R], by their probabilities `p` at a token of each row.
+
+    It equals `z - log(p)` at any token, here at the given ones, [R, 1]. If one of them is so
+    improbable that `p` is imprecise, the most probable token of each row is used, whose `p` is at
+    least 1 / V. To find it takes two more passes over the logits.
+    """
+
+    def at_largest():
+        return tf.reduce_max(logits, axis=-1), tf.reduce_max(p, axis=-1)
+
+    z, likely = (tf.gather(values, tokens[:, 0], batch_dims=1) for values in (logits, p))  # [R]
+    imprecise = tf.reduce_any(likely < IMPRECISE)
+    z, likely = tf.cond(imprecise, at_largest, lambda: (z, likely))
+    return z - tf.math.log(likely)
 
 
 def _subtract(slopes, logits, tokens, shares):
@@ -210,7 +228,7 @@ def projected_metrics(hidden, table, labels, weights, label_smoothing=0.0, bias=
 
 
 class _Cut:
-    """Cuts rows into chunks whose logits fit into `CHUNK_BYTES`.
+    """Cuts rows into chunks of at most `CHUNK_BYTES` of logits, on a CPU also `CHUNK_ROWS`.
 
     Every chunk contains the same positions of all passes.
 
@@ -229,7 +247,10 @@ class _Cut:
 
     def __init__(self, hidden, vocab_size, passes):
         rows = hidden.shape[0] or tf.shape(hidden)[0]  # static where it is known: XLA needs it
-        most = max(1, CHUNK_BYTES // (4 * vocab_size * passes))
+        most = CHUNK_BYTES // (4 * vocab_size)
+        if has_only_cpus():
+            most = min(most, CHUNK_ROWS)
+        most = most // passes or 1
         self.passes = passes
         self.count = rows // passes
         self.chunks = self.count // most + 1  # at least one, and none without a row

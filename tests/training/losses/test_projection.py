@@ -77,6 +77,27 @@ def test_loss_and_gradients_follow_the_formula(monkeypatch, rows, smoothing):
     np.testing.assert_allclose(by_table, 3 * expected_by_table, atol=1e-5)
 
 
+@pytest.mark.parametrize(("gap", "jit_compile"), [(60, False), (100, False), (500, True)])
+def test_labels_with_a_probability_of_almost_zero(gap, jit_compile):
+    """Without a probability above 1e-30 at each label, the sum of exponentials is still precise."""
+    table = np.eye(V, D)
+    hidden = np.array([gap * table[1], 1.5 * table[2]])
+    given = hidden, table, [0, 3], [0.5, 2.0]
+    loss, *gradients = measure(*given, 0.1, jit_compile=jit_compile)
+    expected, *expected_gradients = reference(*given, 0.1)
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+    for gradient, wanted in zip(gradients, expected_gradients, strict=True):
+        np.testing.assert_allclose(gradient, 3 * wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_chunk_has_no_more_rows_than_are_fast(monkeypatch):
+    """The number of rows does not change the result."""
+    whole = measure(*example(), 0.1)
+    monkeypatch.setattr(projection, "CHUNK_ROWS", 4)
+    for tensor, wanted in zip(measure(*example(), 0.1), whole, strict=True):
+        np.testing.assert_allclose(tensor, wanted, atol=1e-5)
+
+
 def logits_bias():
     return np.random.default_rng(9).normal(size=V)
 
