@@ -100,23 +100,27 @@ def sentences(text: str) -> Iterator[str]:
     yield text[begin:].strip()
 
 
+def faults(sentence: str) -> Iterator[str]:
+    """Yields what is wrong in a sentence, and how to rewrite it."""
+    for clause in sentence.split("; "):
+        count = len(re.findall(r"\S*\w\S*", clause))
+        if count > LONGEST:
+            yield f"{count} words: make two sentences, or a list"
+    yield from (what for pattern, what in RULES if re.search(pattern, sentence))
+
+
 def findings(text: str) -> Iterator[tuple[int, str, str]]:
     """Yields what is wrong in a text: the number of the line, what, and the sentence."""
     for line, paragraph in paragraphs(text):
-        if paragraph.startswith("|"):
-            cells = [x for x in paragraph.split("|") if re.search(CELL[0], x)]
-            yield from ((line, CELL[1], cell.strip()) for cell in cells)
-            continue
-        for sentence in sentences(paragraph):
-            for clause in sentence.split("; "):
-                count = len(re.findall(r"\S*\w\S*", clause))
-                if count > LONGEST:
-                    yield line, f"{count} words: make two sentences, or a list", clause
-            for pattern, what in RULES:
-                if re.search(pattern, sentence):
-                    yield line, what, sentence
-            for word in AMERICAN.findall(sentence):
-                yield line, f"'{word}': British spelling, as everywhere else", sentence
+        row = paragraph.startswith("|")
+        for part in paragraph.split("|") if row else [paragraph]:
+            if row and re.search(CELL[0], part):
+                yield line, CELL[1], part.strip()
+            for sentence in sentences(part):
+                yield from ((line, what, sentence) for what in faults(sentence))
+                # Cells may name a task or a library.
+                for word in AMERICAN.findall(sentence) if not row else ():
+                    yield line, f"'{word}': British spelling, as everywhere else", sentence
 
 
 def without_examples(docstring: str) -> str:

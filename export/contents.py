@@ -55,7 +55,7 @@ class Contents:
 
 
 def provenance(license, origin) -> dict[str, Any]:
-    """Returns the metadata about the license and the origin of the weights.
+    """Returns the metadata about the licence and the origin of the weights.
 
     Args:
         license: License of the model, a string. `None`: the license in `origin`.

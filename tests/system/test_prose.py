@@ -29,6 +29,7 @@ BAD = {
     "The normalization is in the file.": "British",
     " ".join(["word"] * 36) + ".": "36 words",
     "| a | 1.2 ms; 3.4 ms; 5 ms |": "cell",
+    "| a | takes 0.36 of the time of `b` |": "inverse ratio",
 }
 GOOD = [
     "It has not run on a phone, and has not yet been measured.",
@@ -41,7 +42,7 @@ GOOD = [
     "`normalization` and [`tokenize`](color.md) are names, as is `has not a`.",
     'It prints "the color has not a name".',
     " ".join(["word"] * 30) + "; " + " ".join(["word"] * 30) + ".",
-    "| Llama 2; Llama 3; Llama 3.2 | 1.2 ms |",
+    "| Llama 2; Llama 3; Llama 3.2 | summarization | 1.2 ms |",
     "```\nA text is tokenized in code.\n```",
     "[A link](https://example.org/" + "a-" * 60 + ") of [two words](x.md) counts once.",
 ]
