@@ -51,6 +51,8 @@ def test_the_page_names_what_the_programs_define():
     assert "  translate(sentence) {" in client and ".translate(" in code["js"]
     kotlin = (KOTLIN / "Translator.kt").read_text("utf-8")
     assert "Translator(File(" in code["kotlin"] and "constructor(file: File)" in kotlin
+    assert "Translator(assets, " in code["kotlin"]
+    assert "constructor(assets: AssetManager, name: String)" in kotlin
     assert "fun translate(sentence: String): Translation" in kotlin
     swift = (IOS / "Translator.swift").read_text("utf-8")
     assert "Translator(path: " in code["swift"] and "public init(path: String) throws" in swift

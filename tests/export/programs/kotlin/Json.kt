@@ -14,6 +14,7 @@ class JSONObject private constructor(private val members: Map<String, Any?>) {
     fun getJSONArray(name: String): JSONArray = JSONArray(value(name) as List<*>)
     fun optJSONArray(name: String): JSONArray? = (members[name] as? List<*>)?.let { JSONArray(it) }
     fun isNull(name: String): Boolean = members[name] == null
+    fun keys(): Iterator<String> = members.keys.iterator()
     fun has(name: String): Boolean = name in members
 
     private fun value(name: String) = requireNotNull(members[name]) { "No value for $name" }

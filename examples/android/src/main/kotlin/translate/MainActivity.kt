@@ -5,9 +5,6 @@ import android.os.Bundle
 import android.widget.Button
 import android.widget.EditText
 import android.widget.TextView
-import java.io.FileInputStream
-import java.nio.ByteBuffer
-import java.nio.channels.FileChannel
 import java.util.concurrent.ExecutorService
 import java.util.concurrent.Executors
 import java.util.concurrent.Future
@@ -28,7 +25,7 @@ class MainActivity : Activity() {
         button.setOnClickListener {
             translate(findViewById<EditText>(R.id.sentence).text.toString())
         }
-        work({ translator = Translator(readModel()) }) {
+        work({ translator = Translator(assets, "model.tflite") }) {
             button.isEnabled = true
             show(R.id.status, getString(R.string.ready))
         }
@@ -68,13 +65,6 @@ class MainActivity : Activity() {
 
     private fun show(id: Int, text: String) {
         findViewById<TextView>(id).text = text
-    }
-
-    /** Returns the model from the app's package, mapped into memory instead of copied. */
-    private fun readModel(): ByteBuffer = assets.openFd("model.tflite").use { asset ->
-        FileInputStream(asset.fileDescriptor).use {
-            it.channel.map(FileChannel.MapMode.READ_ONLY, asset.startOffset, asset.declaredLength)
-        }
     }
 
     override fun onDestroy() {

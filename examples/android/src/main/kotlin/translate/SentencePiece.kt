@@ -17,6 +17,7 @@ class SentencePiece(model: ByteArray) : Vocabulary {
     private val unknown: Int
     private val unknownSurface: String
     private val vocabulary: Map<String, Int>
+    private val unused: Map<String, Int> // never encoded, such as letters that only the other language has
     private val normalizer: Normalizer
     private val isBpe: Boolean
 
@@ -29,25 +30,38 @@ class SentencePiece(model: ByteArray) : Vocabulary {
         val kind = trainer.number(3) ?: UNIGRAM
         require(
             kind in listOf(UNIGRAM, BPE) && trainer.number(35) != 1L && unknown >= 0 &&
-                pieces.all { it.type in listOf(NORMAL, UNKNOWN, CONTROL) } &&
+                pieces.all { it.type in listOf(NORMAL, UNKNOWN, CONTROL, UNUSED) } &&
                 trainer.number(24) != 1L && (3..5).none { normalization.number(it) == 0L } &&
                 message.message(5).bytes(2) == null
         ) { "This app does not support this kind of vocabulary." }
         isBpe = kind == BPE
         unknownSurface = trainer.bytes(44)?.decodeToString() ?: " \u2047 "
-        vocabulary = pieces.indices.filter { pieces[it].type == NORMAL }.associateBy { pieces[it].text }
+        fun ofType(type: Long) = pieces.indices.filter { pieces[it].type == type }.associateBy { pieces[it].text }
+        vocabulary = ofType(NORMAL)
+        unused = ofType(UNUSED)
         normalizer = Normalizer(normalization.bytes(2))
     }
 
     override val startsWithBos = false
     override val bytesPerToken = 64
 
-    override fun encode(text: String): List<Int> {
+    override fun encode(text: String): List<Int> = segment(text).map { vocabulary[it] ?: unknown }
+
+    /** Returns the ids like `encode`, but for an unknown token the id of the unused piece that it is. */
+    internal fun places(text: String): List<Int> =
+        segment(text).map { vocabulary[it] ?: unused[it] ?: unknown }
+
+    /** Returns the pieces of a text. A run of unknown characters is one. */
+    private fun segment(text: String): List<String> {
         val characters = charactersOf(normalizer.normalize(text))
-        val ids = (if (isBpe) byPairs(characters) else byScores(characters))
-            .map { vocabulary[it] ?: unknown }
-        // A run of unknown characters is one token.
-        return ids.filterIndexed { at, id -> id != unknown || at == 0 || ids[at - 1] != unknown }
+        val result = mutableListOf<String>()
+        var isUnknown = false
+        for (piece in if (isBpe) byPairs(characters) else byScores(characters)) {
+            val continues = isUnknown && piece !in vocabulary
+            if (continues) result[result.lastIndex] += piece else result.add(piece)
+            isUnknown = piece !in vocabulary
+        }
+        return result
     }
 
     /** Decodes ids to text. Control pieces (padding, beginning, end) are skipped. */
@@ -108,6 +122,7 @@ class SentencePiece(model: ByteArray) : Vocabulary {
         const val NORMAL = 1L
         const val UNKNOWN = 2L
         const val CONTROL = 3L
+        const val UNUSED = 5L
         const val UNIGRAM = 1L
         const val BPE = 2L
     }

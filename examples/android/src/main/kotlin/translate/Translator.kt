@@ -1,5 +1,6 @@
 package translate
 
+import android.content.res.AssetManager
 import java.io.Closeable
 import java.io.File
 import java.io.FileInputStream
@@ -25,7 +26,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
     private class Signature(val search: Search, val sourceLength: Int, val targetLength: Int)
 
     private val interpreter: Interpreter
-    private val vocabulary: Vocabulary
+    private val vocabularies: Vocabularies
     private val signatures: List<Signature>
     private val pad: Int
     private val bos: Int
@@ -34,15 +35,25 @@ class Translator(bytes: ByteBuffer) : Closeable {
     /** Maximum number of tokens of a sentence. */
     val longest: Int
 
+    /** Opens a file, which is mapped into memory instead of copied. */
     constructor(file: File) : this(
         FileInputStream(file).channel.use { it.map(FileChannel.MapMode.READ_ONLY, 0, it.size()) },
+    )
+
+    /** Opens a file in the assets of the app, which must be stored in the package uncompressed. */
+    constructor(assets: AssetManager, name: String) : this(
+        assets.openFd(name).use { asset ->
+            FileInputStream(asset.fileDescriptor).use {
+                it.channel.map(FileChannel.MapMode.READ_ONLY, asset.startOffset, asset.declaredLength)
+            }
+        },
     )
 
     init {
         val members = readArchive(bytes)
         val metadata = JSONObject(members.getValue("metadata.json").decodeToString())
         require(metadata.getInt("format") == 3) { "The file has another format. Export it again." }
-        vocabulary = readVocabulary(members)
+        vocabularies = readVocabularies(members)
         val special = metadata.getJSONObject("tokens")
         pad = special.getInt("pad")
         bos = special.getInt("bos")
@@ -65,7 +76,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
 
     /** Translates a sentence; one that is longer than the model's maximum is truncated first. */
     fun translate(sentence: String): Translation {
-        val (ids, truncated) = sourceOf(sentence, vocabulary, longest, bos, eos)
+        val (ids, truncated) = sourceOf(sentence, vocabularies.source, longest, bos, eos)
         if (ids.isEmpty()) return Translation("", 0f, truncated, true) // nothing to translate
         val signature = signatures.first { it.sourceLength >= ids.size }
         val source = IntArray(signature.sourceLength) { ids.getOrElse(it) { pad } }
@@ -78,7 +89,7 @@ class Translator(bytes: ByteBuffer) : Closeable {
             mapOf("source" to arrayOf(source)),
             mapOf("tokens" to tokens, "score" to score, "length" to length, "complete" to complete),
         )
-        val text = vocabulary.decode(tokens[0].take(length[0]))
+        val text = vocabularies.target.decode(tokens[0].take(length[0]))
         return Translation(text, score[0], truncated, complete[0] == 1)
     }
 

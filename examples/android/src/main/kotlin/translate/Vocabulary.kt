@@ -20,24 +20,27 @@ interface Vocabulary {
     fun decode(ids: List<Int>): String
 }
 
-/** Returns the vocabulary of a file's archive, whose kind the names of its members show. */
-fun readVocabulary(members: Map<String, ByteArray>): Vocabulary {
-    fun json(ending: String) = members["tokenizer$ending"]?.let { JSONObject(it.decodeToString()) }
+/** The vocabularies of the texts that go in and come out; often they are the same. */
+class Vocabularies(val source: Vocabulary, val target: Vocabulary)
+
+/** Returns the vocabularies of a file's archive, whose kinds the names of its members show. */
+fun readVocabularies(members: Map<String, ByteArray>): Vocabularies {
+    if (members.keys.none { it.startsWith("source.") }) {
+        return readVocabulary(members).let { Vocabularies(it, it) }
+    }
+    return Vocabularies(readVocabulary(members, "source"), readVocabulary(members, "target"))
+}
+
+/** Returns a vocabulary: the only one, or that of one side if its members begin with another name. */
+fun readVocabulary(members: Map<String, ByteArray>, name: String = "tokenizer"): Vocabulary {
+    fun json(ending: String) = members["$name$ending"]?.let { JSONObject(it.decodeToString()) }
     fun tables() = requireNotNull(json(".unicode.json")) {
-        "The file has no tokenizer.unicode.json: export it again."
+        "The file has no $name.unicode.json: export it again."
     }
     json(".wordpiece.json")?.let { return WordPiece(it, tables()) }
     json(".bpe.json")?.let { return ByteBpe(it, tables()) }
-    val model = requireNotNull(members["tokenizer.model"]) {
-        "The file has two vocabularies, which this app does not support."
-    }
-    val table = json(".ids.json")
-    val ids = table?.getJSONArray("ids")
-    require(
-        ids == null || (0 until ids.length()).all { ids.getInt(it) == it } &&
-            !table.has("languages") && !table.has("steps") && !table.optBoolean("starts_with_bos"),
-    ) { "The ids of the file differ from SentencePiece's, which this app does not support." }
-    return SentencePiece(model)
+    val pieces = SentencePiece(requireNotNull(members["$name.model"]) { "The file has no vocabulary." })
+    return json(".ids.json")?.let { NumberedPieces(pieces, it) } ?: pieces
 }
 
 /** The tokens of a vocabulary with their ids, and those with a role. */
