@@ -108,8 +108,8 @@ def _holds_training(run):
 def settings(section, folder) -> None:
     """Print the settings that a configuration may have, with type, default and meaning.
 
-    SECTION restricts the list to one section of the configuration, such as training, or to one
-    kind of [data], such as text or tfds.
+    SECTION restricts the list to one section of the configuration, such as training, to one task,
+    such as classification, or to one kind of [data], such as text or tfds.
     """
     from keras_transformer.training.settings.page import as_text
     from keras_transformer.training.settings.pages import write_pages

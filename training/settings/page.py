@@ -23,8 +23,8 @@ def tables(section=None) -> list[Table]:
     """Returns the sections of a configuration as `Table`s.
 
     Args:
-        section: Name of a section or of a kind of data; `"data"` for all kinds of data. `None`:
-            all sections.
+        section: Name of a section, of a task, or of a kind of data or another value that has
+            options; `"data"` for all kinds of data. `None`: all sections.
 
     Raises:
         ValueError: If there is no section of this name.
@@ -49,13 +49,18 @@ def tables(section=None) -> list[Table]:
                     every.append(_table(f"{name}.{key}", nested, f"[{name}.{key}]"))
     if section is None:
         return every
-    chosen = [table for table in every if section in (table.name, table.heading.strip("[]"))]
+    chosen = [
+        table
+        for table in every
+        if section in (table.name, table.heading.strip("[]")) or f'"{section}"' in table.kind
+    ]
     if not chosen:
-        names = [*Settings.model_fields, *data_kinds()]
+        names = [*Settings.model_fields, *data_kinds(), *TASKS]
         close = difflib.get_close_matches(section, names, n=1)
         raise ValueError(
-            f"`section` must be one of {', '.join(names)}"
-            f"{f'; did you mean {close[0]}?' if close else '.'} Received: section={section!r}."
+            f"`section` must be one of {', '.join(Settings.model_fields)}, the name of a task or "
+            f"of a kind of data{f'; did you mean {close[0]}?' if close else '.'} "
+            f"Received: section={section!r}."
         )
     return chosen
 

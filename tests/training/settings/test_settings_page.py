@@ -209,6 +209,9 @@ def test_a_new_task_and_new_data_get_a_page(monkeypatch):
         ("schedule", ["[schedule]"]),
         ("text", ['[data]  source = "text"']),
         ("data", [f'[data]  source = "{kind}"' for kind in data_kinds()]),
+        ("summarization", ['[model]  task.kind = "translation" or "summarization"']),
+        ("arithmetic", ['[model]  task.kind = "arithmetic"', '[data]  source = "arithmetic"']),
+        ("yarn", ['[model]  position.scaling = { kind = "yarn", ... }']),
     ],
 )
 def test_the_command_prints_one_section(section, headings):
