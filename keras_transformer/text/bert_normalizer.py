@@ -103,7 +103,7 @@ def _change_of(options):
     removed, spaces, punctuation = (members(r) for r in (REMOVED, SPACES, PUNCTUATION))
     chinese = members(CHINESE) if options.handle_chinese_chars else frozenset()
     spelled = _speller(options)
-    respelled = punctuation | chinese | members(MARKS) | members((a, b) for a, b, _ in LOWERCASE)
+    respelled = members(MARKS) | members((a, b) for a, b, _ in LOWERCASE)
     removed = removed if options.clean_text else frozenset()
 
     def change(point):
@@ -111,9 +111,10 @@ def _change_of(options):
             return ()
         if point in spaces:
             return (SPACE,)
-        if point not in respelled and _is_plain(chr(point)):
-            return None
         around = (SPACE,) * (point in chinese)
+        if point not in respelled and _is_plain(chr(point)):
+            around = around or (SPACE,) * (point in punctuation)
+            return (*around, point, *around) if around else None
         sequence = around
         for letter in map(ord, spelled(chr(point))):
             sequence += (SPACE, letter, SPACE) if letter in punctuation else (letter,)

@@ -25,8 +25,12 @@ class CodePointTable:
     """
 
     def __init__(self, values):
-        pages, page_of = np.unique(values.reshape(-1, PAGE), axis=0, return_inverse=True)
-        self._entries, self._page_of = pages.reshape(-1), page_of.reshape(-1).astype(np.int32)
+        pages = {}
+        page_of = [
+            pages.setdefault(page.tobytes(), len(pages)) for page in values.reshape(-1, PAGE)
+        ]
+        self._entries = np.frombuffer(b"".join(pages), values.dtype)
+        self._page_of = np.array(page_of, np.int32)
 
     def __call__(self, points) -> Tensor:
         page = tf.gather(tf.constant(self._page_of), points // PAGE)
