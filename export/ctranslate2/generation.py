@@ -62,7 +62,8 @@ def check_beam(path, search, metadata) -> None:
     if isinstance(search, Beam) and is_renormalized(metadata):
         raise ValueError(
             f"`search` must be greedy for {path}: its model has `{NGRAM}`, with which CTranslate2 "
-            f"ranks a beam by other probabilities than the model's. Received: search={search!r}."
+            "ranks a beam by probabilities that differ from the model's. "
+            f"Received: search={search!r}."
         )
 
 

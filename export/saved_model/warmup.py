@@ -67,7 +67,7 @@ def sentence_of_length(tokenizer, sentences, length) -> str:
     """
     ids = tokenizer.encode([" ".join(sentences)])[0, :-1]
     ids = tf.tile(ids, [-(-length // max(len(ids), 1))])[:length]
-    # A text that is truncated may be tokenized differently, so every cut is tried.
+    # A text that is truncated may be tokenised differently, so every cut is tried.
     begins = tf.ragged.constant([ids.numpy()[:count].tolist() for count in range(length)], tf.int32)
     texts = tokenizer.decode(begins)
     lengths = tokenizer.encode(texts).row_lengths().numpy()

@@ -99,7 +99,7 @@ def _refusal(text, folder, tokenizer):
     if not of_pieces and (not isinstance(tokenizer, ByteBPETokenizer) or tokenizer.prefix_space):
         return (
             "chats need SentencePiece, or byte-level BPE without `add_prefix_space`, so that the "
-            "parts of a prompt between special tokens can be tokenized alone. Received: "
+            "parts of a prompt between special tokens can be tokenised alone. Received: "
             f"{tokenizer.title}"
         )
     for name, _, is_special, _, token in _entries(folder):

@@ -36,7 +36,7 @@ class Streams:
         self._waiting = 0
         self._texts: list[Stream] = []
         self._wanted = asyncio.Event()
-        # A template is rendered, and a prompt tokenized, beside the model and the connections.
+        # A template is rendered, and a prompt tokenised, beside the model and the connections.
         self._prompts = concurrent.futures.ThreadPoolExecutor(1, "prompts")
 
     @property

@@ -56,7 +56,7 @@ def rendered(name, messages):
 
 
 def ids_of(text, scheme):
-    """The ids of a prompt by SentencePiece: texts between special tokens are tokenized alone."""
+    """The ids of a prompt by SentencePiece: texts between special tokens are tokenised alone."""
     special = {"<s>": 1, **ADDED}
     ids = []
     for place, part in enumerate(re.split("(<s>|<\\|im_start\\|>|<\\|im_end\\|>)", text)):

@@ -27,7 +27,7 @@ def check_student(settings, word_level=None) -> None:
     if not task.has_two_sides:
         raise SettingsError(
             f"a student for {task.name} cannot be distilled: distillation needs a task whose "
-            "models generate a text from a source, such as translation or summarization."
+            "models generate a text from a source, such as translation or summarisation."
         )
     if settings.model.start_from is not None:
         raise SettingsError(

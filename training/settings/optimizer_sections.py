@@ -81,7 +81,7 @@ class ScheduleSettings(Section):
         "omitted: the peak of Eq. 3; or, if `warmup_steps` is omitted too and is below 4,000, the "
         "rate of Eq. 3 after 4,000 updates. With `model.start_from`, if neither `kind`, `peak`, "
         "`scale` nor `final` is given: a rate for fine-tuning, 0.00005; for translation and "
-        "summarization 0.00003, for speech recognition 0.00001; ten times as high with "
+        "summarisation 0.00003, for speech recognition 0.00001; ten times as high with "
         "`training.lora`.",
     )
     final: float | None = Field(

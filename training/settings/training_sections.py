@@ -137,7 +137,7 @@ class TrainingSettings(Section):
     )
     quantize: Literal["int8", "int4"] | None = Field(
         None,
-        description="Quantization-aware training: losses and gradients are computed with weights "
+        description="Quantisation-aware training: losses and gradients are computed with weights "
         "rounded as `export litert --quantize` stores them, and the model of the run has rounded "
         "weights, also in parts that are not trained, so that the file loses less quality. "
         "Usually for a last, short run that starts from a trained one (`model.start_from`).",

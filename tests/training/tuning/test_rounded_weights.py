@@ -1,4 +1,4 @@
-"""Quantization-aware training: gradients of rounded weights, updates of the others."""
+"""Quantisation-aware training: gradients of rounded weights, updates of the others."""
 
 import keras
 import numpy as np
