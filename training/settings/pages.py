@@ -14,8 +14,8 @@ INTRODUCTION = """\
 # Training settings
 
 `keras-transformer train CONFIG.toml --output RUN` reads these settings; `--set section.key=value`
-replaces single values. Only `[data]` is required. `keras-transformer settings` prints all of them,
-and `make docs` generates these pages with `keras-transformer settings --markdown docs`.
+replaces single values. Only `[data]` is required. `keras-transformer settings` prints all settings,
+and `keras-transformer settings classification` those of one task.
 
 This page has the sections of every configuration. The other settings depend on the model or the
 task:
