@@ -54,10 +54,21 @@ def linked(task: str) -> str:
     return f"[{WORDS.get(task, task.replace('_', ' '))}]({page_of(task)})"
 
 
+def anchors(page: str) -> list[str]:
+    """Returns the anchors of the sections of a page, in order."""
+    headings = re.findall(r"^## (.*)$", (ROOT / "docs" / page).read_text("utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in headings]
+
+
 def ordered() -> list[type[Family]]:
-    """Returns the families in the order of the pages, as in the folder within a page."""
-    pages = [*PAGES]
-    return sorted(families(), key=lambda family: pages.index(family.listing.page))
+    """Returns the families in the order of the pages and of their sections."""
+    places = {page: (number, ["", *anchors(page)]) for number, page in enumerate(PAGES)}
+
+    def place(family):
+        number, sections = places[family.listing.page]
+        return number, sections.index(next(iter(family.listing.names)))
+
+    return sorted(families(), key=place)
 
 
 def named(family: type[Family], page: str) -> str:
