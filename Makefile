@@ -40,7 +40,7 @@ help:
 	@echo "make stubs      write the stubs that list the options of layers and models for editors"
 	@echo "make example-pages  run the examples and write their pages and notebooks; NAMES=\"images\" chooses;"
 	@echo "                    OPTIONS=--recorded writes them from the recorded outputs, without a run"
-	@echo "make docs       write the pages of settings again and build the site in site/"
+	@echo "make docs       write the generated pages again and build the site in site/"
 	@echo "make release-check  build the distributions and run the fast tests with them, in an empty environment"
 	@echo "make repository URL=...  write the repository's address wherever it belongs"
 	@echo "make clean      remove $(VENV), the demo's run and the site"
@@ -107,6 +107,7 @@ $(VENV)/.ready-docs: $(READY)
 
 docs: $(VENV)/.ready-docs
 	$(COMMAND) settings --markdown docs
+	$(VENV)/bin/python .ci/command_line.py
 	ZENSICAL=$(VENV)/bin/zensical sh .ci/build_site
 
 release-check: $(READY)

@@ -12,6 +12,7 @@ from keras_transformer.decoding import Greedy, Sample
 from keras_transformer.export.errors import ExportError
 from keras_transformer.export.limits import Limits
 from keras_transformer.export.near_ties import Comparison
+from keras_transformer.export.options import MAX_SCORE_LOSS
 from keras_transformer.export.parity import compare, shortened
 from keras_transformer.export.place import silent
 from keras_transformer.export.processor import describe_processor
@@ -26,9 +27,6 @@ from keras_transformer.text.quality import score
 # have followed from it. The same share of samples, but at least one, may differ: a random number
 # may lie so close to the limit between two tokens that rounding decides.
 OTHERS = 0.01
-# Maximum loss of a quantised model, in nats per token. Measured in LiteRT for the small model of
-# the tests: float16 0.0001, int8 0.002, int8_static 0.003; int4 0.02 for a model of Multi30K.
-MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.1, "int8_static": 0.1, "int4": 0.2}
 
 
 @dataclasses.dataclass

@@ -27,6 +27,7 @@ from keras_transformer.export.messages import NoMessageError, receive, send
 # TensorFlow takes about four seconds to start.
 LARGE = 2**27
 PROCESS = "The process that runs the exported model"
+CLOSED = f"{PROCESS} has been closed. Open the export again."
 INTERRUPTED = f"{PROCESS} still works on a call that was interrupted."
 ERRORS = {
     kind.__name__: kind for kind in (ExportError, MemoryError, OSError, RuntimeError, ValueError)
@@ -128,7 +129,7 @@ class EngineApart(contextlib.AbstractContextManager):
         if self._trouble is None and self._finish.alive:
             return
         if not self._restarts:
-            raise ExportError(self._trouble or f"{PROCESS} has been closed.")
+            raise ExportError(self._trouble or CLOSED)
         self._finish()
         self._begin()
 
@@ -155,7 +156,7 @@ class EngineApart(contextlib.AbstractContextManager):
     def _failure(self):
         """Returns the message about a process that has ended."""
         if not self._finish.alive:
-            return f"{PROCESS} has been closed."
+            return CLOSED
         status = self._process.wait()
         self._log.seek(0)
         return child_process.failure(PROCESS, status, self._log.read())

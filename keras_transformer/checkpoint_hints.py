@@ -37,11 +37,12 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
         if conversion or path.exists() or not NAME.fullmatch(os.fspath(path)):
             return ""
         return f" To download a checkpoint from Hugging Face's hub, name its owner: OWNER/{path}."
-    then = f", and {convert.format('hf', quoted(path.name))}" if conversion else "."
-    return (
-        " If it is the name of a Hugging Face repository, "
-        f"`hf download {path} --local-dir {path.name}` downloads it{then}"
-    )
+    command = f"`hf download {path} --local-dir {path.name}` downloads it."
+    if conversion:
+        command = (
+            f"`keras-transformer convert hf {path} RUN` downloads it and converts it to a run."
+        )
+    return f" If it is the name of a Hugging Face repository, {command}"
 
 
 def is_export(path: str | os.PathLike) -> bool:

@@ -8,6 +8,7 @@ TensorFlow.
 import dataclasses
 import math
 import numbers
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from keras_transformer.checks import check_choice, is_integer
@@ -47,7 +48,8 @@ class FieldSetting:
         shape: Shape of the tensor that a graph accepts. `None`: tensors are not accepted.
         option: Name of the option. `None`: the name of the field.
         metavar: Placeholder of the value in the help text of the option.
-        default_help: Default that the help text names. `None`: the default of the field.
+        default_help: Default that the help text names, or a function that returns it for a class
+            with the field. `None`: the default of the field.
         rule: Rule that error messages state. `None`: derived from the limits.
         group: Heading of the option in `--help`. `None`: that of searches; an export has no option
             for the field.
@@ -70,7 +72,7 @@ class FieldSetting:
     shape: tuple | None = None
     option: str | None = None
     metavar: str | None = None
-    default_help: str | None = None
+    default_help: "str | Callable[[Any], str] | None" = None
     rule: str | None = None
     group: str | None = None
     given: Any = None

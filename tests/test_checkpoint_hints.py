@@ -27,7 +27,8 @@ def test_the_hint_for_a_hugging_face_folder_is_to_convert_it(weights, tmp_path):
 def test_the_hint_for_a_repository_name_is_to_download_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(hub, "LIBRARY", "no_such_library")  # which would download it
-    assert DOWNLOAD in hint(NAME) and CONVERT.format("opus-mt-en-de") in hint(NAME)
+    both = f"`keras-transformer convert hf {NAME} RUN` downloads it and converts it to a run."
+    assert hint(NAME) == f" If it is the name of a Hugging Face repository, {both}"
     with pytest.raises(ValueError, match="must be a folder with a checkpoint") as error:
         from_pretrained(NAME)
     assert str(error.value).endswith(f"{DOWNLOAD}.") and "\n" not in str(error.value)

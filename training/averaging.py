@@ -50,9 +50,7 @@ def average_checkpoints(
     run = Run(run_dir)
     output = Path(f"{run.path}-average-{last}" if output is None else output)
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise ValueError(
-            f"{output} exists already: remove it, or name another folder with --output."
-        )
+        raise ValueError(f"{output} exists already: name another folder with --output.")
     if not run.path.exists():
         run.require_finished(vocabulary=False)
     settings = load_settings(run.config)

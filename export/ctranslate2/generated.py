@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
+from keras_transformer.export.ctranslate2.format import CTranslate2Options
 from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
@@ -15,13 +16,11 @@ from keras_transformer.export.limits import ANY_LOSS
 from keras_transformer.export.searches import plain_greedy
 from keras_transformer.free_memory import return_free_memory
 
-# Maximum loss in nats per token, of the quantised weights when computed in float32, and with the
-# processor's kernels. Measured for int8 with the small model of the tests: 0.001 for the weights;
-# with kernels 0.0015 with VNNI, and with AVX2 alone 0.1 for 37 sentences and 0.3 for 8 sentences,
-# half of them unlike its training data. With errors of a quarter in the embedding table: 0.11 on
-# any processor; with a matrix upside down: 4. The limit for the weights is therefore tight, and
-# that for the kernels only catches nonsense.
-MAX_SCORE_LOSS = {"none": 0.0, "float16": 0.01, "int8": 0.03}
+# Maximum loss in nats per token with the processor's kernels. Measured for int8 with the small
+# model of the tests: 0.0015 with VNNI, and with AVX2 alone 0.1 for 37 sentences and 0.3 for 8
+# sentences, half of them unlike its training data. With errors of a quarter in the embedding table:
+# 0.11 on any processor; with a matrix upside down: 4. The limit for the weights, `score_losses`, is
+# therefore tight, and this one only catches nonsense.
 MAX_KERNEL_LOSS = {"none": 0.0, "float16": 0.01, "int8": 1.0}
 BEAM = Beam(4, normalization="average", extra_length=None)
 BEAM_BY_SUM = Beam(4, length_penalty=0.0, extra_length=None)
@@ -49,7 +48,7 @@ class CTranslate2Generation:
             every = len(samples)
             samples, limits = _continued(pipeline, samples, limits)
             left_out += every - len(samples)
-        of_weights = limits.score_loss(MAX_SCORE_LOSS)
+        of_weights = limits.score_loss(CTranslate2Options.score_losses)
         of_kernels = max(MAX_KERNEL_LOSS[limits.quantize], limits.max_score_loss or 0)
         limits = dataclasses.replace(limits, max_score_loss=of_weights)
         self._of_kernels = dataclasses.replace(limits, max_loss=ANY_LOSS, max_score_loss=of_kernels)

@@ -134,7 +134,13 @@ FORMAT = Format(
 
     The file contains the decoding loop and the vocabulary. Its inputs and outputs are token ids.
     """,
-    "keras-transformer export litert runs/base model.tflite --quantize int8",
+    """# Weights of 8 bits:
+keras-transformer export litert runs/base model.tflite --quantize int8
+# Weights of 4 bits, beam search, sentences of your own for the check:
+keras-transformer export litert runs/base model.tflite --quantize int4 --beam 4 \\
+  --sentences in.txt --references out.txt
+# Strings in and out, for runtimes with TensorFlow Text's operators:
+keras-transformer export litert runs/base model.tflite --tokenizer""",
     LiteRTOptions,
     "keras_transformer.export.litert.export:export_litert",
     "keras_transformer.export.place_checks:check_place_of_file",

@@ -87,7 +87,10 @@ FORMAT = Format(
     vocabulary. With --tokenizer it takes and returns strings, otherwise token ids, for any number
     of texts of any length.
     """,
-    "keras-transformer export onnx runs/base model.onnx --beam 4",
+    """# Beam search:
+keras-transformer export onnx runs/base model.onnx --beam 4
+# Strings in and out, weights of 8 bits:
+keras-transformer export onnx runs/base model.onnx --tokenizer --quantize int8""",
     OnnxOptions,
     "keras_transformer.export.onnx.export:export_onnx",
     "keras_transformer.export.onnx.place:check_place_of_onnx",

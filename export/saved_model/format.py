@@ -115,7 +115,10 @@ model has these choices.
 FORMAT = Format(
     "saved-model",
     HELP,
-    "keras-transformer export saved-model runs/base serving/base --beam 4",
+    """# Beam search, for TensorFlow Serving:
+keras-transformer export saved-model runs/base serving/base --beam 4
+# Compiled by XLA for fixed shapes:
+keras-transformer export saved-model runs/base serving/base --jit --lengths 16,64""",
     SavedModelOptions,
     "keras_transformer.export.saved_model.export:export_saved_model",
     "keras_transformer.export.place_checks:check_place_of_versions",

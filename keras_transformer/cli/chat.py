@@ -21,10 +21,14 @@ from keras_transformer.cli.search_options import (
 )
 from keras_transformer.native_code import ends_promptly
 
+EXAMPLE = """# A conversation:
+keras-transformer chat runs/smollm2 --system "Be brief."
+# An answer to each line of a file:
+keras-transformer chat runs/smollm2 --message "Shorten: {text}" < in.txt"""
 PLACE = "{text}"  # of a line of stdin in a message
 
 
-@click.command(cls=Command, example='keras-transformer chat runs/smollm2 --system "Be brief."')
+@click.command(cls=Command, example=EXAMPLE)
 @click.argument("model", type=FOLDER)
 @option(
     "--system",

@@ -4,7 +4,6 @@ A command imports TensorFlow only when it runs, so that `--help` answers at once
 """
 
 import contextlib
-import math
 import os
 import pathlib
 import signal
@@ -16,6 +15,7 @@ import click
 from click.core import ParameterSource
 from click.exceptions import NoArgsIsHelpError
 
+from keras_transformer.cli.argument_errors import naming_options
 from keras_transformer.cli.help import Group, GroupedCommand, Option, count, option
 from keras_transformer.cli.tensorflow_start import start_tensorflow, start_tensorflow_later
 from keras_transformer.free_memory import return_large_blocks
@@ -91,23 +91,21 @@ def batch_size(help="Number of lines to process at a time.", group="Sizes") -> C
     return count("--batch-size", 64, help, group=group)
 
 
-class FiniteRange(click.FloatRange):
-    """A `click.FloatRange` that excludes infinity and NaN."""
-
-    def convert(self, value, param, ctx) -> float:  # noqa: D102
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{number} is not a finite number.", param, ctx)
-        return number
-
-
 class Mistake(click.ClickException):
     """An error in the command line, explained in one line."""
 
     exit_code = 2
 
 
-class Command(GroupedCommand):
+class PlainCommand(GroupedCommand):
+    """A command whose errors name options as the command line does."""
+
+    def invoke(self, ctx) -> Any:  # noqa: D102
+        with naming_options(ctx):
+            return super().invoke(ctx)
+
+
+class Command(PlainCommand):
     """A command that needs TensorFlow, and that can import modules of other packages."""
 
     def __init__(self, *arguments, **attributes):

@@ -9,11 +9,11 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FOLDER,
     Command,
-    FiniteRange,
     batch_size,
     shard,
 )
 from keras_transformer.cli.help import count, option
+from keras_transformer.cli.numbers import Number
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -31,8 +31,12 @@ SET = option(
     group="Training",
     help="Setting that replaces the one in CONFIG; may be repeated.",
 )
-EXAMPLE = """keras-transformer distill student.toml runs/teacher \\
-  --output runs/student --beam 8 --monolingual more.en"""
+EXAMPLE = """# A student of one teacher, which also translates a file of further sentences:
+keras-transformer distill student.toml runs/teacher \\
+  --output runs/student --beam 8 --monolingual more.en
+# A student of two teachers, which learns their probabilities as well:
+keras-transformer distill student.toml runs/one runs/two \\
+  --output runs/student --word-level 8"""
 
 
 def run_folder(help) -> Callable[[Any], Any]:
@@ -99,7 +103,7 @@ def run_folder(help) -> Callable[[Any], Any]:
 )
 @option(
     "--original",
-    type=FiniteRange(0, min_open=True),
+    type=Number(float, above=0),
     metavar="TIMES",
     group="What the student learns",
     help="Learn the original pairs as well, each of them TIMES in an epoch; with 0.5, every second "

@@ -7,6 +7,7 @@ import click
 
 from keras_transformer.cli.command import FILE, FOLDER, LeanCommand, LeanSubcommands, warn
 from keras_transformer.cli.export_options import (
+    JSON,
     MAX_LENGTH,
     REFERENCES,
     SENTENCES,
@@ -120,3 +121,4 @@ def _options(format):
     yield SENTENCES
     if format.quantizations:
         yield REFERENCES
+    yield JSON

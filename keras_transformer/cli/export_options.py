@@ -26,6 +26,14 @@ REFERENCES = option(
     help="File of the correct output of each line of --sentences, translations or labels, to "
     "measure the loss of quality.",
 )
+JSON = option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    group=CHECK,
+    help="Print the whole report as JSON, in place of one line with size, agreement and time. RUN "
+    "also stores it, in the folder exports.",
+)
 MAX_LENGTH = max_length(group="Shapes")
 
 
@@ -48,19 +56,21 @@ class Numbers(click.ParamType):
 def options_of(format) -> Callable[[Any], Any]:
     """Returns a decorator that adds the options of a `Format`, derived from their declarations."""
     options = [
-        _option(name, setting, getattr(format.options, name))
+        _option(name, setting, format.options)
         for name, setting in settings_of(format.options).items()
         if setting.group is not None
     ]
     return lambda command: add_options(command, *options)
 
 
-def _option(name, setting, default):
-    """Returns the option of a field of the options of a format."""
+def _option(name, setting, options):
+    """Returns the option of a field of a format's class of options."""
+    default, default_help = getattr(options, name), setting.default_help
     words = f"--{name.replace('_', '-')}"
     if setting.kind in (None, bool):
         return option(words, is_flag=True, group=setting.group, help=setting.help)
-    shown = f"  [default: {setting.default_help}]" if setting.default_help else ""
+    default_help = default_help(options) if callable(default_help) else default_help
+    shown = f"  [default: {default_help}]" if default_help else ""
     return option(
         words,
         type=Numbers() if setting.kind is tuple else parameter_type(setting, default),

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import time
 from typing import Any
 
 import click
@@ -9,22 +10,22 @@ import click
 from keras_transformer.cli.command import refuse, warn
 from keras_transformer.cli.export_options import values_of
 from keras_transformer.cli.export_sentences import (
+    finish,
     languages_of,
-    print_report,
     read_sentences,
-    record,
 )
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, SAMPLING
 from keras_transformer.cli.shortlist import with_shortlist
 from keras_transformer.cli.wording import wording
+from keras_transformer.export.report import Report
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import parse_lines
 
 # Parameters of the command that are not options of an exporter.
 OF_THE_COMMAND = {
     *("run", "file", "directory", "sentences", "references", "max_length", "shortlist"),
-    *("banned", "prefix"),
+    *("banned", "prefix", "as_json"),
 }
 
 
@@ -41,9 +42,10 @@ def export_run(
     shortlist=None,
     banned=None,
     prefix=None,
+    as_json=False,
     **options,
 ) -> None:
-    """Exports a run, prints the report, and keeps its metrics in the run.
+    """Exports a run, prints a summary, and keeps the report in the run.
 
     Everything that needs no model is checked before the run is opened. See `check_together` for
     options that have no effect.
@@ -58,11 +60,13 @@ def export_run(
         max_length: Maximum length of inputs and outputs in tokens. `None`: the model's limit.
         shortlist: Path of a shortlist for the searches. `None`: no shortlist.
         banned, prefix: See `wording`.
+        as_json: See `finish`.
         **options: Options of the format. Those without effect on the run are left out.
     """
     from keras_transformer.tasks import open_run
     from keras_transformer.tasks.run import Run
 
+    start = time.monotonic()
     quantize, values, data = options.get("quantize"), values_of(format, options), {}
     format.check_place(path)
     format.check_run(Run(run), format.options(**values))
@@ -97,14 +101,14 @@ def export_run(
         values["search"] = search
         data |= {"origin": Run(run).read_origin(), "progress": progress}
         chosen, data = ({n: v for n, v in d.items() if n in taken} for d in (values, data))
-        report = format.export(pipeline, path, examples[:count], format.options(**chosen), **data)
+        results = format.export(pipeline, path, examples[:count], format.options(**chosen), **data)
     name = format.name.replace("-", "_") + ("" if quantize in (None, "none") else f"_{quantize}")
-    metrics = {f"{name}_agreement": 100 * report["agreement"]}
+    metrics = {f"{name}_agreement": 100 * results["agreement"]}
     if quantize is not None:
-        metrics[f"{name}_bytes"] = report["bytes"]
-    record(run, **metrics)
-    _warn_of_time(report)
-    print_report(report, source)
+        metrics[f"{name}_bytes"] = results["bytes"]
+    _warn_of_time(results)
+    report = Report(path, results, source, time.monotonic() - start)
+    finish(run, name, report, metrics, as_json)
 
 
 def _check_paths(pipeline, file, lines):
@@ -133,14 +137,14 @@ def _check_parameters(pipeline, run, taken):
     refuse(others, f"has no effect on {run}, a run for {pipeline.task}.")
 
 
-def _warn_of_time(report):
+def _warn_of_time(results):
     """Warns if there was no time for a part of the check."""
-    not_called = report.get("not_called")
+    not_called = results.get("not_called")
     if not_called:
         most, count = 3, len(not_called)
         names = ", ".join(not_called[:most]) + (f" and {count - most} more" * (count > most))
         warn(
-            f"the check compared {report['sentences']} sentences and ended before it had called "
+            f"the check compared {results['sentences']} sentences and ended before it had called "
             f"everything; it left out {names}: increase --check-seconds"
         )
 

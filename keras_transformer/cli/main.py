@@ -13,6 +13,7 @@ from keras_transformer.cli.command import (
     EXISTING_FILE,
     FOLDER,
     Commands,
+    PlainCommand,
     batch_size,
     failing_in_one_line,
     refuse,
@@ -23,7 +24,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.convert import convert
 from keras_transformer.cli.distill import SET, distill, run_folder
 from keras_transformer.cli.export import export
-from keras_transformer.cli.help import GroupedCommand, count, option
+from keras_transformer.cli.help import count, option
 from keras_transformer.cli.index import index, search
 from keras_transformer.cli.neighbors import neighbors
 from keras_transformer.cli.places import check_folder, new_folder
@@ -45,13 +46,44 @@ from keras_transformer.text.scripts import TOKENIZERS
 RUNS = click.argument("runs", type=FOLDER, nargs=-1, required=True, metavar="RUN...")
 
 
+# The commands in the order in which they are used, by heading of `--help`.
+SECTIONS = {
+    "Train": ("train", "distill", "average", "settings"),
+    "Evaluate": ("evaluate", "score", "threshold", "plot"),
+    "Predict": ("predict", "translate", "chat", "index", "search", "neighbors"),
+    "Export and serve": ("export", "shortlist", "serve"),
+    "Checkpoints of other projects": ("convert",),
+}
+EXIT_CODES = (
+    ("0", "Success."),
+    ("1", "A file, a model or a setting is wrong. One line on stderr says what."),
+    ("2", "The command line is wrong. One line on stderr says what."),
+    ("130", "Ended by Ctrl-C."),
+    ("143", "Ended by SIGTERM."),
+)
+COMPLETION = (
+    ("bash", 'eval "$(_KERAS_TRANSFORMER_COMPLETE=bash_source keras-transformer)"'),
+    ("zsh", 'eval "$(_KERAS_TRANSFORMER_COMPLETE=zsh_source keras-transformer)"'),
+    ("fish", "_KERAS_TRANSFORMER_COMPLETE=fish_source keras-transformer | source"),
+)
 EXAMPLE = """keras-transformer train demo --output runs/demo
 keras-transformer evaluate runs/demo
 echo "July 4, 2026" | keras-transformer translate runs/demo"""
 
 
+def _notes():
+    return {
+        "Exit codes": EXIT_CODES,
+        "Completion of commands and options, a line for the start file of a shell": COMPLETION,
+    }
+
+
 @click.group(
-    cls=Commands, example=EXAMPLE, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=Commands,
+    sections=SECTIONS,
+    notes=_notes,
+    example=EXAMPLE,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--traceback", is_flag=True, help="Show where in the code an error was raised.")
 @click.version_option(package_name="keras-transformer-kit", prog_name="keras-transformer")
@@ -59,7 +91,19 @@ def cli(traceback) -> None:
     """Train, evaluate and export the Transformer of "Attention Is All You Need"."""
 
 
-@cli.command(example="keras-transformer train demo --output runs/demo --set training.updates=1000")
+def _configurations():
+    from keras_transformer.training.settings.packaged import packaged
+
+    return {"Configurations in the package": [*packaged().items()]}
+
+
+TRAIN = """# Train a configuration of the package, with another setting:
+keras-transformer train demo --output runs/demo --set training.updates=1000
+# Train your own, and later resume it with the same line:
+keras-transformer train my.toml --output runs/mine"""
+
+
+@cli.command(example=TRAIN, notes=_configurations)
 @click.argument("config")
 @run_folder("Folder of the run.")
 @SET
@@ -74,8 +118,8 @@ def cli(traceback) -> None:
 def train(config, run, overrides, strategy) -> None:
     """Train a model, or resume after an interruption.
 
-    CONFIG is a TOML file or the name of a configuration in the package. Training resumes
-    if the folder of the run already holds a checkpoint.
+    CONFIG is a TOML file or the name of a configuration in the package, see below. Training
+    resumes if the folder of the run already holds a checkpoint.
     """
     from keras_transformer.training.devices.strategy import make_strategy
     from keras_transformer.training.settings.toml import load_settings
@@ -95,7 +139,7 @@ def _holds_training(run):
     return any(run.glob("checkpoints/*.npz")) or (run / "model.keras").exists()
 
 
-@cli.command(cls=GroupedCommand, example="keras-transformer settings schedule")  # no TensorFlow
+@cli.command(cls=PlainCommand, example="keras-transformer settings schedule")  # no TensorFlow
 @click.argument("section", required=False)
 @option(
     "--markdown",
@@ -106,7 +150,7 @@ def _holds_training(run):
     "each task in settings/.",
 )
 def settings(section, folder) -> None:
-    """Print the settings that a configuration may have, with type, default and meaning.
+    """Print the settings of a configuration, with type, default and meaning.
 
     SECTION restricts the list to one section of the configuration, such as training, to one task,
     such as classification, or to one kind of [data], such as text or tfds.
@@ -148,7 +192,15 @@ def average(run, last, output) -> None:
     click.echo(average_checkpoints(run, last, output))
 
 
-@cli.command(example="keras-transformer evaluate runs/base --source test.en --reference test.de")
+EVALUATE = """# The test split of the run's own data:
+keras-transformer evaluate runs/base --beam 4
+# Your own files:
+keras-transformer evaluate runs/base --source test.en --reference test.de
+# An ensemble:
+keras-transformer evaluate runs/base runs/base2"""
+
+
+@cli.command(example=EVALUATE)
 @RUNS
 @option(
     "--split",

@@ -10,7 +10,7 @@ from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse, war
 from keras_transformer.cli.help import count, option
 from keras_transformer.cli.places import check_output
 from keras_transformer.plots.figure import FORMATS, save_figure
-from keras_transformer.positions import Position
+from keras_transformer.plots.positions import DRAWN
 from keras_transformer.tasks.attention import CLASS, HOPS, KINDS, SOUND
 
 
@@ -104,9 +104,9 @@ def attention(model, sentence, output, layers, words, kind, html) -> None:
 @OUTPUT
 @option(
     "--kind",
-    type=click.Choice(list(Position.kinds())),
+    type=click.Choice(DRAWN),
     default="sinusoidal",
-    help="Position encoding, as in the setting model.position. It must be a fixed one.",
+    help="Position encoding without weights, as in the setting model.position.",
 )
 @count("--length", 64, "Number of positions.", "T")
 @count("--d-model", 128, "Width of the model.", "D", least=2)
@@ -233,7 +233,7 @@ def _attention_figure(attention, layers, words):
 def _check_different(names):
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise click.UsageError(f"{twice} is named twice.")
+        raise click.UsageError(f"{twice} is named twice: name each only once.")
 
 
 def _save(figure, output):

@@ -23,6 +23,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.documents import document_options, without_documents, write_document
 from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.help import option
+from keras_transformer.cli.numbers import Number
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
@@ -39,7 +40,16 @@ from keras_transformer.text.lines import require_regular
 FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg", ".mp3", ".m4a", ".ogg", ".opus")
 # Options that have no effect on a recording that arrives on stdin.
 OF_LINES = ("source", "shard", "scores", "strict", "batch_size", "windows")
-EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt"""
+EXAMPLE = """# Each line of a file, with beam search:
+keras-transformer predict runs/base --beam 4 < in.txt > out.txt
+# The three best outputs of each line, with their scores:
+keras-transformer predict runs/base --beam 4 --n-best 3 < in.txt
+# An ensemble of two runs:
+keras-transformer predict runs/base runs/base2 < in.txt
+# A web page:
+keras-transformer predict runs/base --format html < in.html > out.html
+# Subtitles of a recording:
+keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 
 
 @click.command(cls=LateCommand, example=EXAMPLE)
@@ -128,7 +138,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 )
 @option(
     "--dimensions",
-    type=click.IntRange(1),
+    type=Number(int, 1),
     metavar="N",
     group="Answers",
     help="In sentence embeddings: write the first N numbers of a vector, scaled to unit length if "
@@ -136,7 +146,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 )
 @option(
     "--max-active",
-    type=click.IntRange(1),
+    type=Number(int, 1),
     metavar="N",
     group="Answers",
     help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  [default: "
@@ -167,7 +177,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 )
 @option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Number(float, 0, 1),
     metavar="P",
     group="Answers",
     help="In classification with several labels: write the labels whose probability is at least P. "
@@ -210,7 +220,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 )
 @option(
     "--no-speech-threshold",
-    type=click.FloatRange(0, 1),
+    type=Number(float, 0, 1),
     metavar="P",
     group="Answers",
     help="In speech recognition with Whisper: leave a recording, or a window of a long one, empty "
@@ -227,7 +237,7 @@ EXAMPLE = """keras-transformer translate runs/base --beam 4 < in.txt > out.txt""
 )
 @option(
     "--compression-ratio-threshold",
-    type=click.FloatRange(0, min_open=True),
+    type=Number(float, above=0),
     metavar="R",
     group="Answers",
     help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
@@ -304,6 +314,8 @@ def predict(
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
+
+    `predict` and `translate` are two names of this command.
 
     The task of MODEL determines whether the answer is a translation, a summary, a label or a
     continuation of the text. MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a

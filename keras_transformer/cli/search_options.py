@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from keras_transformer.cli.command import FiniteRange, refuse
+from keras_transformer.cli.command import refuse
 from keras_transformer.cli.help import add_options, count, option
+from keras_transformer.cli.numbers import Number
 from keras_transformer.search_settings import (
     KINDS,
     WITH_EXPONENT,
@@ -58,13 +59,18 @@ class OrNone(click.ParamType):
     """A parameter that is a number, or `none` for no limit.
 
     Args:
-        numbers: The `click.ParamType` of a number.
+        numbers: The `Number`.
     """
 
     name = "number or none"
 
     def __init__(self, numbers):
         self._numbers = numbers
+
+    @property
+    def limits(self) -> str:
+        """See `Number`."""
+        return self._numbers.limits
 
     def convert(self, value, param, ctx) -> Any:  # noqa: D102
         if value in (NO_LIMIT, math.inf):
@@ -115,12 +121,13 @@ def parameter_type(setting, default) -> Any:
         return click.Choice(setting.choices)
     if setting.kind is str:
         return click.STRING
-    kind = click.IntRange if setting.kind is int else FiniteRange
-    limits = setting.least if setting.above is None else setting.above, setting.most
-    scaled = [
-        100 * limit if limit is not None and setting.is_percentage else limit for limit in limits
-    ]
-    numbers = kind(*scaled, min_open=setting.above is not None)
+    scale = 100 if setting.is_percentage else 1
+    limits = (
+        None if limit is None else scale * limit
+        for limit in (setting.least, setting.most, setting.above)
+    )
+    least, most, above = limits
+    numbers = Number(setting.kind, least, most, above=above)
     return OrNone(numbers) if _takes_none(setting, default) else numbers
 
 

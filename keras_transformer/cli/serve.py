@@ -37,7 +37,10 @@ class ServeCommand(Command):
             return super().invoke(ctx)
 
 
-EXAMPLE = "keras-transformer serve runs/demo --port 8080"
+EXAMPLE = """# A run, for this machine only:
+keras-transformer serve runs/demo --port 8080
+# An export, for other machines, with a key:
+keras-transformer serve model.onnx --host 0.0.0.0 --api-key-file key.txt"""
 
 
 def _serve(model, api_key_file, **options) -> None:

@@ -9,6 +9,8 @@ from keras_transformer.positions import Binary, Position, Sinusoidal
 if TYPE_CHECKING:
     from keras_transformer.plots.figure import Figure
 
+DRAWN = (Binary.kind, Sinusoidal.kind)  # kinds with a fixed table
+
 
 @styled
 def positions_figure(
@@ -39,8 +41,8 @@ def positions_figure(
     table = position.table(length, d_model)  # [T, D]
     if table is None:
         raise ValueError(
-            f"`kind` must be a fixed position encoding, {Binary.kind} or {Sinusoidal.kind}; other "
-            f"kinds are learned or act inside self-attention. Received: kind={kind!r}."
+            f"`kind` must be a fixed position encoding, {' or '.join(DRAWN)}; other kinds are "
+            f"learned or act inside self-attention. Received: kind={kind!r}."
         )
     figure = new_figure(7.0, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.35, 1))

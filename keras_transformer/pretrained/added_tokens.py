@@ -216,7 +216,7 @@ def added_entries(folder, content, path) -> Iterator[tuple[str, int, Any, str, d
     decoder, place = options.get(DECODER), f"{options.path}: `{DECODER}`"
     if decoder is not None:
         if not isinstance(decoder, dict):
-            raise options.wrong(DECODER, "tokens by id")
+            raise options.wrong(DECODER, "a dictionary from ids to tokens")
         for number, token in zip(decoder, _list(place, [*decoder.values()]), strict=True):
             number = int(number) if number.isascii() and number.isdigit() else number
             yield *_entry(place, token, number), token.get("special", False), place, token

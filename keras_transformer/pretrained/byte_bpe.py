@@ -196,7 +196,7 @@ def bpe_of_json(content, path, expressible) -> tuple[CheckpointSettings, dict, l
     model.check(expressible)
     ids, merges = model.get("vocab"), model.get("merges")
     if not isinstance(ids, dict):
-        raise model.wrong("vocab", "ids by piece")
+        raise model.wrong("vocab", "a dictionary from tokens to their ids")
     if not isinstance(merges, list):
         raise model.wrong("merges", "a list of pairs")
     merges = [tuple(pair.split(" ")) if isinstance(pair, str) else pair for pair in merges]

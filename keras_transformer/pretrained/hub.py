@@ -75,7 +75,10 @@ def _download(name, revision):
             "`hf auth login`."
         ) from error
     except errors.RevisionNotFoundError as error:
-        raise ValueError(f"{name} has no revision {revision!r}.") from error
+        raise ValueError(
+            f"{name} has no revision {revision!r}: name a branch, a tag or a commit of it, or none "
+            "for its main branch."
+        ) from error
     except errors.RepositoryNotFoundError as error:
         raise ValueError(
             f"{name} is neither a folder nor a repository on Hugging Face's hub that you may read; "

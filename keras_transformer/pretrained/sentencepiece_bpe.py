@@ -22,6 +22,7 @@ MARK = "▁"  # as SentencePiece writes a space
 PREPEND = {"type": "Prepend", "prepend": MARK}
 REPLACE = {"type": "Replace", "pattern": {"String": " "}, "content": MARK}
 METASPACE = {"type": "Metaspace", "replacement": MARK, "split": False}
+NOT_TEXT = "special tokens must not be text, as characters, bytes and results of merges are."
 SCHEMES = {"always": ONE_SPACE, "first": ONE_SPACE, "never": NOTHING}
 
 
@@ -163,7 +164,7 @@ def _model_of_merges(pieces, merges, special, unknown):
         if piece in special or PLACEHOLDER.fullmatch(piece):
             kind = KINDS.UNKNOWN if piece == unknown else KINDS.CONTROL
             if piece in ranks or piece in of_bytes or len(piece) == 1:
-                raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
+                raise ValueError(f"{NOT_TEXT} Received: {piece!r}.")
         elif piece in of_bytes:
             kind = KINDS.BYTE
         else:
@@ -206,7 +207,7 @@ def _tokenizer(proto, size, roles, prefix):
     special = {f"{role}_id": ids[piece] for role, piece in roles.items()}
     for role, piece in roles.items():
         if proto.pieces[ids[piece]].type in (KINDS.NORMAL, KINDS.BYTE):
-            raise ValueError(f"special tokens must not be text. Received: {piece!r}.")
+            raise ValueError(f"{NOT_TEXT} Received: {piece!r}.")
         setattr(spec, f"{role}_piece", piece)
         setattr(spec, f"{role}_id", ids[piece])
     spec.vocab_size = len(proto.pieces)

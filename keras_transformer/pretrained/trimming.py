@@ -52,7 +52,9 @@ def trim(checkpoint, files) -> Trimmed:
     """
     check_files(files)
     if checkpoint.tokenizers is None:
-        raise ValueError(f"a model for {checkpoint.task} has no vocabulary to trim.")
+        raise ValueError(
+            f"a model for {checkpoint.task} has no vocabulary to trim: leave out --keep-tokens-of."
+        )
     sides = checkpoint.tokenizers.with_any_languages()
     needed = [_needed(side, files) for side in ([sides.source] if sides.shared else sides)]
     trimmed = restrict(checkpoint, needed[0], needed[-1])

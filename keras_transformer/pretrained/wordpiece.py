@@ -91,7 +91,7 @@ def _from_json(content, path, options):
     model.check({"continuing_subword_prefix": (CONTINUATION,)})
     ids = model.get("vocab")
     if not isinstance(ids, dict):
-        raise model.wrong("vocab", "ids by token")
+        raise model.wrong("vocab", "a dictionary from tokens to their ids")
     values = BertNormalizer(
         clean_text=normalizer.flag("clean_text", True),
         handle_chinese_chars=options.flag(

@@ -38,6 +38,7 @@ class Run:
         self.history = self.path / "history.csv"  # losses, learning rates and metrics
         self.curve = self.path / "curve.png"  # the same as a plot
         self.metrics = self.path / "metrics.json"
+        self.exports = self.path / "exports"  # a report of the last export to each format
         self.origin = self.path / "origin.json"  # provenance of the original checkpoint
         self.distillation = self.path / "distillation"  # outputs of teachers for its training data
         self.generation = self.path / "generation.json"  # that checkpoint's rules for outputs

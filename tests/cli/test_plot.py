@@ -93,8 +93,8 @@ def test_attention_of_a_run(runs, drawn, task, tmp_path):
     other = {"cross", "encoder", "decoder"} - {*kinds}
     for kind in other:
         done = call("attention", runs[task], SENTENCE, "--output", output, "--kind", kind)
-        line = f"Error: `kind` must be one of {', '.join(kinds)}. Received: kind='{kind}'.\n"
-        assert (done.exit_code, done.stderr) == (1, line)
+        line = f"--kind must be one of {', '.join(kinds)}. Received: --kind '{kind}'."
+        assert (done.exit_code, done.stderr) == (2, f"Error: {line}\n")
 
 
 @pytest.fixture(scope="module")
@@ -138,17 +138,17 @@ def test_attention_of_an_image(image_run, drawn, tmp_path):
     np.testing.assert_allclose(of_last[1], attention.weights[-1].mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(of_all[-1], attention.weights[1, 2], atol=1e-6)
     assert drawn[0].axes[0].get_title() == attention.label
-    for words, line in (
-        ([image, "--output", tmp_path / "x.png", "--kind", "cross"],
-         "`kind` must be one of class. Received: kind='cross'."),
-        ([image, "--html", tmp_path / "x.html"],
+    for words, code, line in (
+        ([image, "--output", tmp_path / "x.png", "--kind", "cross"], 2,
+         "--kind must be one of class. Received: --kind 'cross'."),
+        ([image, "--html", tmp_path / "x.html"], 1,
          "`attentions` must be attention between tokens, which the page lists; draw a figure "
          "instead. Received: kind='class'."),
-        (["none.png", "--output", tmp_path / "x.png"],
+        (["none.png", "--output", tmp_path / "x.png"], 1,
          "none.png: cannot be read: No such file or directory."),
     ):  # fmt: skip
         done = call("attention", folder, *words)
-        assert (done.exit_code, done.stderr) == (1, f"Error: {line}\n")
+        assert (done.exit_code, done.stderr) == (code, f"Error: {line}\n")
 
 
 @pytest.mark.long
@@ -209,6 +209,14 @@ def test_letters_without_a_font_are_reported(tmp_path):
     with CliRunner().isolation() as (_, stderr, *_):
         plot._save(figure, tmp_path / "x.png")
         assert b"no font of this machine has some of the letters" in stderr.getvalue()
+
+
+def test_every_offered_kind_of_position_is_drawn(drawn, tmp_path):
+    (kind,) = (p for p in cli.commands["plot"].commands["positions"].params if p.name == "kind")
+    assert kind.type.choices == ("binary", "sinusoidal")
+    for choice in kind.type.choices:
+        draw("positions", "--output", tmp_path / "x.svg", "--kind", choice, "--length", 7)
+    assert len(drawn) == len(kind.type.choices)
 
 
 def test_positions_and_masks(drawn, tmp_path):

@@ -65,7 +65,7 @@ def paths(corpus):
 def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
     """Encoded files, pixels, both loaders of TensorFlow, the README, and `predict`."""
     folder, directory = runs("image_classification"), tmp_path / "digits"
-    report = json.loads(command("export", "saved-model", folder, directory))
+    report = json.loads(command("export", "saved-model", folder, directory, "--json"))
     assert report["signatures"] == ["serving_default", "pixels"] and report["agreement"] == 1
     assert report["python_needs"] == ["tensorflow"] and report["checked_with"].startswith("7 sen")
     lines = "".join(f"{path}\n" for path in paths(corpus)).encode()
@@ -91,7 +91,9 @@ def test_images_in_a_saved_model(runs, corpus, tmp_path, monkeypatch):
 def test_images_in_a_tflite_file(runs, corpus, tmp_path, quantize="int8"):
     folder, file = runs("image_classification"), tmp_path / "digits.tflite"
     limits = ["--max-loss", "100"] if quantize != "none" else []
-    report = json.loads(command("export", "litert", folder, file, "--quantize", quantize, *limits))
+    report = json.loads(
+        command("export", "litert", folder, file, "--quantize", quantize, *limits, "--json")
+    )
     assert report["signatures"] == ["classify_1"] and "accuracy" in report or quantize == "none"
     lines = "".join(f"{path}\n" for path in paths(corpus)).encode()
     labels = command("predict", file, data=lines).splitlines()
@@ -156,7 +158,7 @@ def weather(corpus):
 @pytest.mark.long
 def test_a_series_in_a_saved_model(runs, corpus, tmp_path):
     folder, directory = runs("time_series"), tmp_path / "river"
-    report = json.loads(command("export", "saved-model", folder, directory))
+    report = json.loads(command("export", "saved-model", folder, directory, "--json"))
     assert report["signatures"] == ["serving_default"]
     _, rows = weather(corpus)
     windows = np.stack([rows[start : start + 9] for start in range(5)])
@@ -258,7 +260,9 @@ def test_lines_have_the_format_of_the_training_data(corpus, tmp_path):
 def test_a_quantised_series(runs, corpus, tmp_path, quantize="int8"):
     file = tmp_path / "x.tflite"
     arguments = ["--quantize", quantize, "--max-score-loss", "0.5"]
-    report = json.loads(command("export", "litert", runs("time_series"), file, *arguments))
+    report = json.loads(
+        command("export", "litert", runs("time_series"), file, *arguments, "--json")
+    )
     assert 0 < report["score_error"] < 0.5
 
 

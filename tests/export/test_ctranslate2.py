@@ -365,7 +365,7 @@ def test_from_the_command_line(translator, sentences, tmp_path):
     run.tokenizer.write_bytes(translator.source_tokenizer.model)
     file = tmp_path / "sentences.txt"
     file.write_text("\n".join(sentences[:12]))
-    arguments = ["export", "ctranslate2", run.path, tmp_path / "x", "--sentences", file]
+    arguments = ["export", "ctranslate2", run.path, tmp_path / "x", "--sentences", file, "--json"]
     done = CliRunner().invoke(cli, [*map(str, arguments), "--quantize", "int8"])
     assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)

@@ -79,6 +79,7 @@ def paper(run, monkeypatch, tmp_path):
 
     def call(*options, to=path):
         words = ["export", "paper", str(run), str(to), "--sentences", str(lines), *options]
+        words.append("--json")
         done = CliRunner().invoke(cli, words)
         return done, json.loads(path.read_text()) if path.exists() else None
 
@@ -100,7 +101,7 @@ def test_its_command_has_the_options_of_its_value(paper):
         "RUN FILE",
         "Shelves:",
         "--folded",
-        "[default: 3; 1<=x<=9]",
+        "[default: 3; from 1 to 9]",
         "--ink [blue|red]",
     ):
         assert text in page, text
@@ -119,7 +120,7 @@ _HELP = ["paper", "--help"]
         (["--sheets", "4"], "--sheets needs --folded."),
         (["--folded", "--ink", "red"], "--ink has no effect with --folded."),
         (["--ink", "green"], "Invalid value for '--ink': 'green' is not one of 'blue', 'red'."),
-        (["--folded", "--sheets", "10"], "Invalid value for '--sheets': 10 is not in the range"),
+        (["--folded", "--sheets", "10"], "Invalid value for '--sheets': must be from 1 to 9. Rec"),
         (["--rows", "4,1"], "Invalid value for '--rows': '4,1' must be positive and increasing"),
         (["--rows", "5"], "Five rows do not fit."),
         (["--max-score-loss", "1"], "--max-score-loss needs --quantize."),

@@ -124,7 +124,7 @@ def test_exports_of_the_best_path_contain_neither_decoder_nor_loop(files, tmp_pa
     assert expected != greedy and len({*expected}) > 1
     places = {"saved-model": tmp_path / "speech", "litert": tmp_path / "speech.tflite"}
     for form, path in places.items():
-        report = command("export", form, run, path, "--ctc", "--sentences", lines)
+        report = command("export", form, run, path, "--ctc", "--sentences", lines, "--json")
         assert json.loads(report)["agreement"] == 1
         assert command("predict", path, *files).splitlines() == expected
         with_loop = path.with_name(f"greedy_{path.name}")
@@ -157,7 +157,7 @@ def test_exports_of_the_best_path_keep_its_maximum_length(files, tmp_path):
     assert max(result.length for result in short) == 3 and not short[0].complete
     for form, name in {"saved-model": "speech", "litert": "speech.tflite"}.items():
         path = tmp_path / name
-        report = command("export", form, run, path, *options, "--sentences", lines)
+        report = command("export", form, run, path, *options, "--sentences", lines, "--json")
         assert json.loads(report)["agreement"] == 1
         opened = (SavedModelSinglePass if form == "saved-model" else LiteRTSinglePass)(path)
         for ours, theirs in zip(opened.answer_batch(files), short, strict=True):
@@ -205,7 +205,7 @@ def test_the_command_exports_a_run(files, tmp_path):
     run = write_run(pipeline, tmp_path / "run")
     lines = tmp_path / "list.txt"
     lines.write_text("".join(f"{path}\n" for path in files))
-    report = command("export", "saved-model", run, tmp_path / "out", "--sentences", lines)
+    report = command("export", "saved-model", run, tmp_path / "out", "--sentences", lines, "--json")
     assert json.loads(report)["agreement"] == 1
     assert command("predict", tmp_path / "out", data=lines.read_bytes()).splitlines() == pipeline(
         files

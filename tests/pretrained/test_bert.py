@@ -129,7 +129,7 @@ def change_json(path, change):
     [
         (lambda c: c["model"].update(type="BPE"), r"`model` must be of the type WordPiece"),
         (lambda c: c.update(normalizer=None), r"`normalizer` must be of the type BertNormalizer"),
-        (lambda c: c["model"].update(vocab=[]), r"`vocab` must be ids by token"),
+        (lambda c: c["model"].update(vocab=[]), r"`vocab` must be a dictionary from tokens"),
         (
             lambda c: c["model"]["vocab"].update({"x": 10**9}),
             r"ids must be whole .*'x': 1000000000",
@@ -166,7 +166,10 @@ def test_vocabularies_that_cannot_be_expressed_are_reported(change, message, tmp
             {"tokenizer_config.json": {"added_tokens_decoder": {"5": {"content": "covid"}}}},
             r"tokenizer_config\.json: `added_tokens_decoder` must be special tokens.*'covid'",
         ),
-        ({"tokenizer_config.json": {"added_tokens_decoder": []}}, "_decoder` must be tokens by id"),
+        (
+            {"tokenizer_config.json": {"added_tokens_decoder": []}},
+            "must be a dictionary from ids to tokens",
+        ),
     ],
 )
 def test_added_tokens_that_texts_are_searched_for_are_refused(files, message, tmp_path):

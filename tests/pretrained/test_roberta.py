@@ -58,7 +58,7 @@ def change_json(path, change):
         (lambda c: c["pre_tokenizer"].update(use_regex=False), "`pre_tokenizer` must be of"),
         (lambda c: c["model"].update(byte_fallback=True), "`byte_fallback` must be false"),
         (lambda c: c["model"].update(end_of_word_suffix="</w>"), "`end_of_word_suffix` must be nu"),
-        (lambda c: c["model"].update(vocab=[]), "`vocab` must be ids by piece"),
+        (lambda c: c["model"].update(vocab=[]), "`vocab` must be a dictionary from tokens to"),
         (lambda c: c["model"].update(merges={}), "`merges` must be a list of pairs"),
         (lambda c: c["model"].update(merges=["a"]), "`merges` must be a list of pairs"),
         (

@@ -231,7 +231,10 @@ def test_lines_without_tokens_are_refused(tmp_path):
 
 def test_a_model_without_a_vocabulary_is_refused(tmp_path):
     vit_folders.write_folder(tmp_path / "hf")
-    with pytest.raises(ValueError, match="image_classification has no vocabulary to trim"):
+    with pytest.raises(
+        ValueError,
+        match="image_classification has no vocabulary to trim: leave out --keep-tokens-of",
+    ):
         trim(read_checkpoint(tmp_path / "hf"), [lines_of(tmp_path)])
 
 

@@ -68,7 +68,9 @@ def test_the_new_run_is_used_like_any_other(folder, tmp_path):
     assert command("translate", new, data="12\n345\n").count("\n") == 2
     scores = json.loads(command("evaluate", new, "--source", lines, "--reference", lines))
     assert scores["sentences"] == 2
-    report = command("export", "saved-model", new, tmp_path / "served", "--sentences", lines)
+    report = command(
+        "export", "saved-model", new, tmp_path / "served", "--sentences", lines, "--json"
+    )
     assert json.loads(report)["agreement"] == 1
     assert json.loads(Run(new).metrics.read_text())["saved_model_agreement"] == 100
 
@@ -151,7 +153,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; training keeps the last 9" in line
-    assert f"{folder} exists already: remove it, or name another folder" in refused(
+    assert f"{folder} exists already: name another folder" in refused(
         folder, "--last", 2, "--output", folder
     )
     assert "nowhere is not a finished run" in refused(tmp_path / "nowhere")

@@ -33,7 +33,10 @@ def read_metadata(folder) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text("utf-8")))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove {path.parent.parent}.") from error
+        raise ValueError(
+            f"{path} is damaged ({error}): put back a copy, or remove {path.parent}, whose outputs "
+            "the same command generates again."
+        ) from error
 
 
 def write_metadata(folder, metadata) -> None:
@@ -54,7 +57,7 @@ def check_plan(folder, before, plan) -> None:
     if changed:
         raise ValueError(
             f"{folder} was started with {', '.join(changed)}, and its outputs cannot be mixed with "
-            f"new ones. Choose another folder for the run, or remove {folder.parent}."
+            "new ones. Choose another folder for the run."
         )
 
 

@@ -28,8 +28,7 @@ def explain(errors, values, where, overrides=()) -> str:
     place, text = _place(error), _explain(error, values)
     key, is_unknown = ".".join(place), error["type"] == "extra_forbidden"
     if len(place) == 1 and not is_unknown:  # a rule between keys, which it names
-        named = [one for one in overrides if re.search(rf"\b{_last(one)}\b", text)]
-        return f"{where}{' with' * bool(named)}{''.join(f' --set {one}' for one in named)}: {text}"
+        return f"{origin(where, overrides, text)}: {text}"
     named = [override for override in overrides if _sets(override, key)]
     if named:
         return f"--set {named[-1]}: {text}"
@@ -40,6 +39,23 @@ def explain(errors, values, where, overrides=()) -> str:
         text = f"the run is from an earlier version, {differs}: train the model again, or convert "
         text += "its checkpoint again."
     return f"{where}: {text}"
+
+
+def origin(where, overrides, text) -> str:
+    """Returns what to change after an error about several keys, or about what a key names.
+
+    Args:
+        where, overrides: See `explain`.
+        text: The error.
+
+    Returns:
+        The overrides whose keys, or otherwise values, the error names; without any, `where`.
+    """
+    named = [one for one in overrides if re.search(rf"\b{_last(one)}\b", text)]
+    if not named:
+        values = [(one, one.partition("=")[2].strip(" \"'")) for one in overrides]
+        named = [one for one, value in values if len(value) > 2 and value in text]
+    return " ".join(f"--set {one}" for one in named) or where
 
 
 def _place(error):

@@ -11,13 +11,12 @@ import pydantic
 import tomlkit
 from tomlkit.exceptions import ParseError, TOMLKitError
 
-from keras_transformer.training.settings.explanations import did_you_mean, explain, listed
+from keras_transformer.training.settings.explanations import did_you_mean, explain, listed, origin
 from keras_transformer.training.settings.inheritance import inherit
+from keras_transformer.training.settings.packaged import CONFIGS, packaged
 from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.taken_vocabulary import fill_in
-
-CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 class SettingsError(ValueError):
@@ -56,7 +55,7 @@ def load_settings(
     except SettingsError:
         raise  # the message names the file of the other run
     except ValueError as error:
-        raise SettingsError(f"{path}: {error}") from None
+        raise SettingsError(f"{origin(path, overrides, str(error))}: {error}") from None
     return make_settings(values, path, overrides, like)
 
 
@@ -116,7 +115,7 @@ def _find(path):
     shipped = CONFIGS / f"{path}.toml"
     if shipped.is_file():
         return shipped
-    names = sorted(config.stem for config in CONFIGS.glob("*.toml"))
+    names = [*packaged()]
     beside = [str(other) for other in sorted(path.parent.glob("*.toml"))]
     if path.is_dir():
         raise SettingsError(

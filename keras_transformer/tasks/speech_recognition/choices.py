@@ -285,22 +285,28 @@ class Choices:
         return choices
 
     def _check_fields(self):
-        """Raises a `ValueError` unless the fields fit together."""
+        """Raises a `ValueError` unless the fields fit together; it names the broken rule."""
         known = {**self.languages, **self.tasks}  # a `TypeError` if they are not dictionaries
         times = [n for n in (self.no_timestamps_id, self.timestamp_id) if n is not None]
         ids = [*self.prompt, *known.values(), *times]
-        fits = all(is_integer(number) and number >= 0 for number in ids)
-        fits &= all(isinstance(name, str) for name in known)
-        fits &= not self.languages or (
-            self.language in {*self.languages, DETECTED}
-            and self.prompt[:1] in [(number,) for number in self.languages.values()]
-        )
-        fits &= not self.tasks or (
-            self.task in self.tasks and not {*self.tasks.values()}.isdisjoint(self.prompt)
-        )
-        fits &= self.no_timestamps_id is None or self.timestamp_id is not None
-        if not fits or not isinstance(self.timestamps, bool):
-            raise ValueError(f"`choices` must be those of a model of speech. Received: {self}.")
+        languages, tasks = self.languages, {*self.tasks.values()}
+        rules = {
+            "ids must be integers of at least 0": all(is_integer(n) and n >= 0 for n in ids),
+            "names of languages and tasks must be texts": all(isinstance(n, str) for n in known),
+            "`language` must be one of `languages`, or auto": not languages
+            or self.language in {*languages, DETECTED},
+            "`prompt` must begin with the id of one of `languages`": not languages
+            or self.prompt[:1] in [(number,) for number in languages.values()],
+            "`task` must be one of `tasks`": not tasks or self.task in self.tasks,
+            "`prompt` must contain the id of one of `tasks`": not tasks
+            or not tasks.isdisjoint(self.prompt),
+            "`no_timestamps_id` needs `timestamp_id`": self.no_timestamps_id is None
+            or self.timestamp_id is not None,
+            "`timestamps` must be true or false": isinstance(self.timestamps, bool),
+        }
+        broken = next((rule for rule, is_kept in rules.items() if not is_kept), None)
+        if broken is not None:
+            raise ValueError(f"`choices` of a model of speech: {broken}. Received: {self}.")
 
 
 def _name(piece):

@@ -2,7 +2,7 @@
 
 import json
 
-from . import fails, folder, spoiled
+from . import fails, folder, spoiled, usage
 
 TRAIN = "train CONFIG.toml --output NEW"
 
@@ -150,7 +150,7 @@ TOGETHER = [
 ]
 
 OTHERS = [
-    fails("settings trainin", "`section` must be one of.*did you mean training"),
+    usage("settings trainin", "SECTION must be one of.*did you mean training"),
     setting("optimizer.kind=adams", "optimizer.kind must be.*'adams'"),
     setting("optimizer.weight_decay=-1", "optimizer.weight_decay must be"),
     setting("model.start_from=nowhere", "nowhere is not a finished run"),

@@ -225,7 +225,7 @@ def test_options_of_the_command_reach_the_export(tmp_path, monkeypatch):
 
     def export(*options):
         arguments = ["export", "litert", tmp_path, tmp_path / "x.tflite"]
-        arguments += ["--sentences", tmp_path / "in.txt", *options]
+        arguments += ["--sentences", tmp_path / "in.txt", "--json", *options]
         done = CliRunner().invoke(command_line.cli, [str(argument) for argument in arguments])
         assert json.loads(done.stdout)["agreement"] == 1, done.output
         return ran.pop()

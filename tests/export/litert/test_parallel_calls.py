@@ -129,7 +129,7 @@ def test_the_processes_end_with_the_block_around_a_file(file):
     assert all(log.closed for log in logs), "an open file would be a ResourceWarning"
     with pytest.raises(ValueError, match=r"This export has been closed\. Open it again\."):
         model.run_signature("product", x=X)
-    with pytest.raises(ExportError, match="has been closed"):
+    with pytest.raises(ExportError, match="has been closed. Open the export again."):
         opened[0].run("product", x=X)  # it does not start again
 
 

@@ -287,5 +287,5 @@ def test_impossible_shapes_of_an_npz_file_are_reported(shape, tmp_path):
 def test_an_array_with_too_many_axes_in_a_bin_file_is_reported(tmp_path):
     header = struct.pack("<2Q4Q", 1, 1, 1, 0x404, 100, 400) + b"a"
     (tmp_path / "a.bin").write_bytes(header + struct.pack("<100iQ", *[1] * 100, 0) + bytes(400))
-    with pytest.raises(ValueError, match="a.bin is damaged: a has 100 axes"):
+    with pytest.raises(ValueError, match="a.bin is damaged: a has 100 axes, at most .* Copy"):
         read_bin(tmp_path / "a.bin")

@@ -47,13 +47,25 @@ def test_the_last_of_two_overrides_is_named(file):
     assert refused(file, ["model.d_k=x", "model.d_k=y"]).startswith("--set model.d_k=y: ")
 
 
-def test_a_rule_between_keys_names_the_file_and_the_overrides_of_these_keys(file):
+def test_a_rule_between_keys_names_the_overrides_of_these_keys(file):
     message = refused(file, ["training.seed=2", "model.num_heads=3"])
-    assert message.startswith(f"{file} with --set model.num_heads=3: [model] `d_model` must be div")
+    assert message.startswith("--set model.num_heads=3: [model] `d_model` must be div")
     message = refused(file, ["schedule.scale=2.0", "schedule.peak=0.1"])
-    assert message.startswith(f"{file} with --set schedule.scale=2.0 --set schedule.peak=0.1: [")
+    assert message.startswith("--set schedule.scale=2.0 --set schedule.peak=0.1: [")
     message = refused(file, ["model.d_model=130", "model.num_heads=3"])
-    assert message.startswith(f"{file} with --set model.d_model=130 --set model.num_heads=3: [mo")
+    assert message.startswith("--set model.d_model=130 --set model.num_heads=3: [mo")
+
+
+def test_a_rule_between_keys_of_the_file_names_the_file(file):
+    file.write_text(DEMO + "[model]\nd_model = 128\nnum_heads = 3\n")
+    assert refused(file, ["training.seed=2"]).startswith(f"{file}: [model] `d_model` must be div")
+
+
+def test_a_value_that_names_a_missing_run_is_blamed_on_its_override(file):
+    message = refused(file, ["training.seed=200", "model.start_from=nowhere/run"])
+    assert message.startswith("--set model.start_from=nowhere/run: ") and "nowhere/run" in message
+    file.write_text(DEMO + '[model]\nstart_from = "nowhere/run"\n')
+    assert refused(file, ["training.seed=200"]).startswith(f"{file}: ")
 
 
 def test_a_key_of_the_file_is_not_blamed_on_an_override(file):

@@ -235,11 +235,11 @@ def test_the_command_prints_all_sections_or_writes_the_pages(tmp_path):
     [
         (
             ["schedul"],
-            "Error: `section` must be one of task, model, .*; did you mean schedule? Received",
+            "Error: SECTION must be one of task, model, .*; did you mean schedule? Received",
         ),
         (
             ["x"],
-            "Error: `section` must be one of task, model, data, vocabulary, .*. Received: ",
+            "Error: SECTION must be one of task, model, data, vocabulary, .*. Received: ",
         ),
         (["model", "--markdown", "x"], "Error: --markdown has no effect on one section: it w"),
     ],

@@ -91,7 +91,10 @@ def _array(name, number, shape, content, path):
         known = ", ".join(f"{kind} ({number:#x})" for number, kind in TYPES.items())
         raise ValueError(f"{path}: {name} must be one of {known}. Received: type {number:#x}.")
     if len(shape) > MOST_AXES:
-        raise ValueError(f"{path} is damaged: {name} has {len(shape)} axes.")
+        raise ValueError(
+            f"{path} is damaged: {name} has {len(shape)} axes, at most {MOST_AXES} are "
+            "possible. Copy or download it again."
+        )
     size = math.prod(shape)
     needed = size * WIDTHS[kind] + (MULTIPLIER_BYTES if kind == "intgemm8" else 0)
     if min(shape, default=1) < 1 or needed > len(content):
