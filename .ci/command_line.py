@@ -28,7 +28,7 @@ INTRODUCTION = """\
 generates the page from the commands.
 
 Results and answers go to stdout. Progress, warnings and errors go to stderr. An error is one line;
-`keras-transformer --traceback COMMAND ...` also shows where in the code it was raised.
+`--traceback` before the command also shows where in the code it was raised.
 """
 VARIABLES = {
     "KERAS_TRANSFORMER_DATA": "Folder of real data that configurations of the package name, such "
@@ -94,7 +94,10 @@ OPTIONS = {
 
 
 def shared() -> dict[str, list[tuple[str, str]]]:
-    """Returns the options that at least `SHARED` commands have with the same help, by group."""
+    """Returns the options that at least `SHARED` commands have with the same help, by group.
+
+    Each command lists what it requires.
+    """
     counts, groups = {}, {}
     for of_command in RECORDS.values():
         for group, rows in of_command.items():
@@ -103,7 +106,7 @@ def shared() -> dict[str, list[tuple[str, str]]]:
                 groups.setdefault(row, group or "General")
     result = {}
     for row, count in counts.items():
-        if count >= SHARED:
+        if count >= SHARED and "required]" not in row[1]:
             result.setdefault(groups[row], []).append(row)
     return result
 

@@ -137,8 +137,8 @@ FORMAT = Format(
     """# Weights of 8 bits:
 keras-transformer export litert runs/base model.tflite --quantize int8
 # Weights of 4 bits, beam search, sentences of your own for the check:
-keras-transformer export litert runs/base model.tflite --quantize int4 --beam 4 \\
-  --sentences in.txt --references out.txt
+keras-transformer export litert runs/base model.tflite --quantize int4 \\
+  --beam 4 --sentences in.txt --references out.txt
 # Strings in and out, for runtimes with TensorFlow Text's operators:
 keras-transformer export litert runs/base model.tflite --tokenizer""",
     LiteRTOptions,

@@ -118,7 +118,7 @@ FORMAT = Format(
     """# Beam search, for TensorFlow Serving:
 keras-transformer export saved-model runs/base serving/base --beam 4
 # Compiled by XLA for fixed shapes:
-keras-transformer export saved-model runs/base serving/base --jit --lengths 16,64""",
+keras-transformer export saved-model runs/base serving/xla --jit --lengths 64""",
     SavedModelOptions,
     "keras_transformer.export.saved_model.export:export_saved_model",
     "keras_transformer.export.place_checks:check_place_of_versions",

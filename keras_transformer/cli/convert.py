@@ -6,7 +6,7 @@ from keras_transformer.arguments import options_of
 from keras_transformer.checkpoint_hints import quoted
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands, max_length, warn
 from keras_transformer.cli.help import option
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.stack import StackConfig
@@ -111,7 +111,7 @@ def hugging_face(directory, run, **options) -> None:
 )
 @option(
     "--max-length-ratio",
-    type=Number(float, LEAST_RATIO),
+    type=LimitedNumber(float, LEAST_RATIO),
     metavar="FACTOR",
     group="Model",
     help="End an output that has FACTOR times as many tokens as its source, as Marian's "

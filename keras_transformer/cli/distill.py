@@ -13,7 +13,7 @@ from keras_transformer.cli.command import (
     shard,
 )
 from keras_transformer.cli.help import count, option
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -103,7 +103,7 @@ def run_folder(help) -> Callable[[Any], Any]:
 )
 @option(
     "--original",
-    type=Number(float, above=0),
+    type=LimitedNumber(float, above=0),
     metavar="TIMES",
     group="What the student learns",
     help="Learn the original pairs as well, each of them TIMES in an epoch; with 0.5, every second "

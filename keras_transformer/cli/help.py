@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 
 
 class Option(click.Option):
@@ -41,7 +41,7 @@ option = functools.partial(click.option, cls=Option)
 
 def count(name, default, help, metavar="N", least=1, group=None) -> Callable[[Any], Any]:
     """Returns an option whose value is an integer of at least `least`."""
-    kind = Number(int, least)
+    kind = LimitedNumber(int, least)
     return option(name, type=kind, default=default, metavar=metavar, group=group, help=help)
 
 

@@ -14,7 +14,7 @@ from keras_transformer.cli.command import (
     warn,
 )
 from keras_transformer.cli.help import count, option
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.text.lines import read_lines
 
@@ -40,7 +40,7 @@ EXAMPLE = 'echo "rose.png" | keras-transformer neighbors runs/dinov2 examples'
 @count("--neighbors", 20, "Number of examples that vote.", group="Votes")
 @option(
     "--temperature",
-    type=Number(float, above=0),
+    type=LimitedNumber(float, above=0),
     default=0.07,
     show_default=True,
     group="Votes",

@@ -8,7 +8,7 @@ import click
 OF_THE_TYPE = 2**31 - 1  # limits as large as this are those of 32 bits, which no help names
 
 
-class Number(click.ParamType):
+class LimitedNumber(click.ParamType):
     """A finite number within limits.
 
     Args:

@@ -23,7 +23,7 @@ from keras_transformer.cli.command import (
 from keras_transformer.cli.documents import document_options, without_documents, write_document
 from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.help import option
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.cli.opened import check_files, open_lines
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS, make_search, search_options
@@ -138,7 +138,7 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 )
 @option(
     "--dimensions",
-    type=Number(int, 1),
+    type=LimitedNumber(int, 1),
     metavar="N",
     group="Answers",
     help="In sentence embeddings: write the first N numbers of a vector, scaled to unit length if "
@@ -146,7 +146,7 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 )
 @option(
     "--max-active",
-    type=Number(int, 1),
+    type=LimitedNumber(int, 1),
     metavar="N",
     group="Answers",
     help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  [default: "
@@ -177,7 +177,7 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 )
 @option(
     "--threshold",
-    type=Number(float, 0, 1),
+    type=LimitedNumber(float, 0, 1),
     metavar="P",
     group="Answers",
     help="In classification with several labels: write the labels whose probability is at least P. "
@@ -220,7 +220,7 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 )
 @option(
     "--no-speech-threshold",
-    type=Number(float, 0, 1),
+    type=LimitedNumber(float, 0, 1),
     metavar="P",
     group="Answers",
     help="In speech recognition with Whisper: leave a recording, or a window of a long one, empty "
@@ -237,7 +237,7 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 )
 @option(
     "--compression-ratio-threshold",
-    type=Number(float, above=0),
+    type=LimitedNumber(float, above=0),
     metavar="R",
     group="Answers",
     help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "

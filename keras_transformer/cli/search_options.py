@@ -9,7 +9,7 @@ import click
 
 from keras_transformer.cli.command import refuse
 from keras_transformer.cli.help import add_options, count, option
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.search_settings import (
     KINDS,
     WITH_EXPONENT,
@@ -59,7 +59,7 @@ class OrNone(click.ParamType):
     """A parameter that is a number, or `none` for no limit.
 
     Args:
-        numbers: The `Number`.
+        numbers: The `LimitedNumber`.
     """
 
     name = "number or none"
@@ -69,7 +69,7 @@ class OrNone(click.ParamType):
 
     @property
     def limits(self) -> str:
-        """See `Number`."""
+        """See `LimitedNumber`."""
         return self._numbers.limits
 
     def convert(self, value, param, ctx) -> Any:  # noqa: D102
@@ -127,7 +127,7 @@ def parameter_type(setting, default) -> Any:
         for limit in (setting.least, setting.most, setting.above)
     )
     least, most, above = limits
-    numbers = Number(setting.kind, least, most, above=above)
+    numbers = LimitedNumber(setting.kind, least, most, above=above)
     return OrNone(numbers) if _takes_none(setting, default) else numbers
 
 

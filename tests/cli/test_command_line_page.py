@@ -12,8 +12,17 @@ from keras_transformer.cli.main import cli
 ROOT = pathlib.Path(__file__).parents[2]
 GENERATOR = runpy.run_path(str(ROOT / ".ci" / "command_line.py"))
 PAGE = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
-# What programs read that start the commands in a process of their own.
-OF_OTHERS = {"PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV"}
+# Passed on to child processes; the commands do not depend on them.
+OF_OTHERS = {
+    "PYTHONPATH",
+    "PATH",
+    "SYSTEMROOT",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+}
 
 
 def test_the_page_equals_the_commands():

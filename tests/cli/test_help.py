@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from keras_transformer.cli.main import COMPLETION, EXIT_CODES, SECTIONS, cli
-from keras_transformer.cli.numbers import Number
+from keras_transformer.cli.numbers import LimitedNumber
 from keras_transformer.training.settings.packaged import CONFIGS, packaged
 
 
@@ -148,13 +148,13 @@ def test_limits_are_in_words_and_in_one_pair_of_brackets(name):
 @pytest.mark.parametrize(
     ("number", "limits", "good", "bad"),
     [
-        (Number(int, 1), "at least 1", ("1", "7"), ("0", "-3")),
-        (Number(float, above=0), "above 0", ("0.1",), ("0", "-1", "inf", "nan")),
-        (Number(float, 0, 1), "from 0 to 1", ("0", "0.5", "1"), ("1.1", "-0.1", "nan")),
-        (Number(float, most=5), "at most 5", ("-9", "5"), ("5.5", "inf")),
-        (Number(int, 0, 2**31 - 1), "at least 0", ("0", "2147483647"), ("-1", "2147483648")),
-        (Number(int, -(2**31), 2**31 - 1), "", ("-9", "0"), ("2147483648",)),
-        (Number(float), "", ("-1e30",), ("inf",)),
+        (LimitedNumber(int, 1), "at least 1", ("1", "7"), ("0", "-3")),
+        (LimitedNumber(float, above=0), "above 0", ("0.1",), ("0", "-1", "inf", "nan")),
+        (LimitedNumber(float, 0, 1), "from 0 to 1", ("0", "0.5", "1"), ("1.1", "-0.1", "nan")),
+        (LimitedNumber(float, most=5), "at most 5", ("-9", "5"), ("5.5", "inf")),
+        (LimitedNumber(int, 0, 2**31 - 1), "at least 0", ("0", "2147483647"), ("-1", "2147483648")),
+        (LimitedNumber(int, -(2**31), 2**31 - 1), "", ("-9", "0"), ("2147483648",)),
+        (LimitedNumber(float), "", ("-1e30",), ("inf",)),
     ],
 )
 def test_a_number_has_limits(number, limits, good, bad):
