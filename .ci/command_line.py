@@ -5,6 +5,7 @@
 It writes `docs/command_line.md`; a test compares the page with the commands.
 """
 
+import inspect
 import pathlib
 import re
 import sys
@@ -139,7 +140,6 @@ def part(name, shared_rows) -> list[str]:
     command = COMMANDS[name]
     context = click.Context(command, info_name=f"keras-transformer {name}")
     usage = " ".join(command.get_usage(context).removeprefix("Usage: ").split())
-    paragraphs = [cell(text) for text in (command.help or "").strip().split("\n\n")]
     every = [row for rows in RECORDS[name].values() for row in rows]
     own = {
         group: kept
@@ -147,9 +147,11 @@ def part(name, shared_rows) -> list[str]:
         if (kept := [row for row in rows if row not in shared_rows])
     }
     others = [f"`{row[0].split()[0]}`" for row in every if row in shared_rows]
-    lines = [f"### keras-transformer {name}", "", f"`{usage}`", ""]
-    for paragraph in paragraphs:
-        lines += [paragraph, ""]
+    lines = [f"### keras-transformer {name}", "", "```text", usage, "```", ""]
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        as_it_is = paragraph.startswith("\b\n")
+        shown = ["```text", paragraph[2:], "```"] if as_it_is else [cell(paragraph)]
+        lines += [*shown, ""]
     if own:
         lines += table(own)
     if others:

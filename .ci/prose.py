@@ -16,7 +16,7 @@ from collections.abc import Iterator
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LONGEST = 35  # words of a sentence, or between two semicolons
 # Written from texts that are read elsewhere; and results with the conditions of their measurement.
-GENERATED = {"docs/settings.md"}
+GENERATED = {"docs/settings.md", "docs/command_line.md"}
 RESULTS = {"docs/benchmarks.md"}
 LATER = {"README.md"}  # being rewritten; read only if it is named
 
