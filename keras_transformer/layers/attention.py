@@ -359,9 +359,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         is_known = is_integer(length) and getattr(attention_mask, "shape", [None])[-1] is not None
         if is_known and attention_mask.shape[-1] != length * width:
             raise ValueError(
-                f"`cache` and `attention_mask` must be for the {width} hypotheses of `x`. Received "
-                f"by {self.name!r}: a cache of {start * width + recent[0].shape[2]} and a mask of "
-                f"{attention_mask.shape[-1]} entries for each sentence."
+                "`cache` and `attention_mask` must have equally many entries for each sentence, a "
+                f"multiple of the {width} hypotheses of `x`. Received by {self.name!r}: a cache of "
+                f"{start * width + recent[0].shape[2]} and a mask of {attention_mask.shape[-1]} "
+                "entries."
             )
         # A constant if the length is known.
         numbers = np if is_integer(length) else ops

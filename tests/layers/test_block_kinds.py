@@ -192,7 +192,7 @@ def test_a_cache_for_other_hypotheses_is_refused():
     decoder, _ = built(Decoder, "llama", "pre", (B, T, D), (B, S, D), num_layers=1)
     heads = decoder.project_memory(tf.constant(normal(B, S, D)))
     cache = decoder.extended_cache(decoder.empty_cache(B, 6, 3), 6, 1)
-    message = "must be for the 3 hypotheses .* a cache of 24 and a mask of 36 entries"
+    message = "a multiple of the 3 hypotheses .* a cache of 24 and a mask of 36 entries"
     with pytest.raises(ValueError, match=message):
         decoder.step(normal(B, 3, D), cache, 6, heads, attention_mask=np.ones((B, 3, 36), bool))
 

@@ -419,27 +419,27 @@ def test_numbers_outside_of_the_choices_are_invalid_rows(pipeline):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "message"),
     [
-        {"prompt": [[5]]},
-        {"prompt": []},
-        {"languages": {"de": "six"}},
-        {"languages": ["de"]},
-        {"language": "nl"},
-        {"task": None},
-        {"tasks": {"transcribe": 5}},
-        {"timestamp_id": None},
-        {"timestamps": 1},
-        {"language_ids": [7]},
+        ({"prompt": [[5]]}, "ids must be integers of at least 0"),
+        ({"prompt": []}, "`prompt` must begin with the id of one of `languages`"),
+        ({"languages": {"de": "six"}}, "ids must be integers of at least 0"),
+        ({"languages": ["de"]}, "is not a mapping"),
+        ({"language": "nl"}, "`language` must be one of `languages`, or auto"),
+        ({"task": None}, "`task` must be one of `tasks`"),
+        ({"tasks": {"transcribe": 1}}, "`prompt` must contain the id of one of `tasks`"),
+        ({"timestamp_id": None}, "`no_timestamps_id` needs `timestamp_id`"),
+        ({"timestamps": 1}, "`timestamps` must be true or false"),
+        ({"language_ids": [7]}, "unexpected keyword argument 'language_ids'"),
     ],
     ids=repr,
 )
-def test_choices_of_damaged_metadata_are_refused(changes, opened):
+def test_choices_of_damaged_metadata_are_refused(changes, message, opened):
     read, _, _ = opened
     choices = Choices.of(read.model.config, read.tokenizers.target)
     fields = json.loads(json.dumps(choices.replaced(timestamps=np.True_).to_dict()))
     assert Choices.from_dict(fields) == choices.replaced(timestamps=True)
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises((TypeError, ValueError), match=message):
         Choices.from_dict({**fields, **changes})
 
 
