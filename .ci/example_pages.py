@@ -152,6 +152,7 @@ def main():
     if unknown := sorted({*options.names} - {*names()}):
         parser.error(f"no such example: {', '.join(unknown)}. There are {', '.join(names())}.")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as the command line of the package
+    os.environ.pop("MPLBACKEND", None)  # a notebook draws into its cells
     for name in options.names or names():
         page = of_page(name)
         page = recorded(page, name) if options.recorded else executed(page)
