@@ -1,21 +1,29 @@
-"""The README's tables and chart have the values of `benchmarks/results.json`."""
+"""The README's results, pictures and program."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import re
+import shlex
 import sys
 
+import click
 import pytest
-from documents import ROOT, read
+from documents import ROOT, blocks, read, run
+
+from keras_transformer.cli.main import cli
+from keras_transformer.export.formats import FORMATS
 
 RESULTS = json.loads(read("benchmarks/results.json"))
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+GIF = ROOT / "docs" / "images" / "demo.gif"
 
 
 def table(heading):
     """Returns the rows below the header that begins with `heading`, as lists of cells."""
     lines = read("README.md").split("\n")
-    (first,) = [n for n, line in enumerate(lines) if line.startswith(f"| {heading}")]
+    (first,) = [n for n, line in enumerate(lines) if line.startswith(f"| {heading} |")]
     rows = []
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
@@ -23,35 +31,81 @@ def table(heading):
         rows.append([cell.strip() for cell in line.strip("|").split("|")])
 
 
-def test_the_table_of_quality_has_the_results():
-    assert table("quality") == RESULTS["quality"]["rows"]
-
-
-def test_the_table_of_speed_has_the_results():
-    rows = RESULTS["decoding"]["rows"]
-    assert table("milliseconds") == [[name, *map("{:,}".format, times)] for name, *times in rows]
+@pytest.mark.parametrize("heading", RESULTS)
+def test_a_table_has_the_results(heading):
+    assert table(heading) == RESULTS[heading]
 
 
 def test_the_results_equal_those_on_the_benchmarks_page():
     """A value that is measured again must be replaced in both."""
     there = set(NUMBER.findall(read("docs/benchmarks.md")))
-    values = [cell for row in table("quality") for cell in row[1:]]
-    values += [cell for row in table("milliseconds") for cell in row[1:]]
-    numbers = {number for value in values for number in NUMBER.findall(value)}
-    assert len(numbers) > 15
+    section = read("README.md").partition("\n## Results\n")[2].partition("\n## ")[0]
+    prose = "\n".join(line for line in section.split("\n") if not line.startswith("|"))
+    cells = [cell for rows in RESULTS.values() for row in rows for cell in row[1:]]
+    numbers = {number for text in (*cells, prose) for number in NUMBER.findall(text)}
+    assert len(numbers) > 30
     assert numbers <= there, f"not on docs/benchmarks.md: {sorted(numbers - there)}"
 
 
-def test_the_chart_is_drawn_from_the_results(tmp_path, monkeypatch):
-    """The texts of the committed chart equal those of a new one; outlines depend on fonts."""
-    pytest.importorskip("matplotlib")
-    spec = importlib.util.spec_from_file_location("chart", ROOT / "benchmarks" / "chart.py")
-    chart = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "chart", chart)
-    spec.loader.exec_module(chart)
-    committed = chart.CHART.read_text(encoding="utf-8")
-    monkeypatch.setattr(chart, "CHART", tmp_path / "speed.svg")
-    chart.main()
-    drawn = chart.CHART.read_text(encoding="utf-8")
-    texts = [re.findall(r"<text[^>]*>([^<]+)</text>", svg) for svg in (committed, drawn)]
-    assert texts[0] == texts[1] and "1,733" in texts[0]
+def program(name, monkeypatch):
+    """Returns a program of the folder .ci as a module."""
+    monkeypatch.syspath_prepend(str(ROOT / ".ci"))
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_figure_of_files_is_drawn_by_its_program(monkeypatch):
+    figure = program("contents_figure", monkeypatch)
+    assert figure.draw() == figure.FIGURE.read_text("utf-8")
+    assert 'src="docs/images/contents.svg"' in read("README.md")
+
+
+def test_the_figure_has_every_format_and_the_option_for_strings(monkeypatch):
+    """A format with an option `--tokenizer` has a row for it, in which the graph does it all."""
+    figure = program("contents_figure", monkeypatch)
+    export = cli.commands["export"].commands
+    plain = {row.format for row in figure.OURS if row.option is None}
+    assert plain == {*export} == {*FORMATS}
+    options = {
+        name: {option for parameter in export[name].params for option in parameter.opts}
+        for name in export
+    }
+    with_strings = {row.format: row.cells for row in figure.OURS if row.option == "--tokenizer"}
+    assert {*with_strings} == {name for name in export if "--tokenizer" in options[name]}
+    assert {kind for cells in with_strings.values() for kind, _ in cells} == {"graph"}
+    assert all(len(row.cells) == len(figure.STEPS) for row in (*figure.OURS, *figure.OTHERS))
+
+
+def test_the_moving_picture_is_small_and_short():
+    image = pytest.importorskip("PIL.Image").open(GIF)
+    seconds = 0.0
+    for number in range(image.n_frames):
+        image.seek(number)
+        seconds += image.info["duration"] / 1000
+    assert GIF.stat().st_size < 500_000
+    assert 12 < seconds < 20 and image.info["loop"] == 0
+    assert 'src="docs/images/demo.gif"' in read("README.md")
+
+
+def test_the_recorded_commands_exist(monkeypatch):
+    pytest.importorskip("PIL")
+    for command in program("recording", monkeypatch).COMMANDS:
+        _, *words = shlex.split(command.rpartition("| ")[2])
+        chosen = cli
+        while isinstance(chosen, click.Group):
+            chosen, words = chosen.commands[words[0]], words[1:]
+        _, rest, _ = chosen.make_parser(click.Context(chosen)).parse_args(words)
+        assert not rest, command
+
+
+@pytest.mark.slow
+def test_the_program_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (block,) = [block for block in blocks("README.md", "python") if not block.needs]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        run([block])
+    (stated,) = re.findall(r"accuracy above (0\.\d+)", read("README.md"))
+    assert float(printed.getvalue()) > float(stated)

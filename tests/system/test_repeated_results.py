@@ -25,6 +25,7 @@ REPEATED = {
         "docs/quickstart.md": r"(?:\"exact_match\": |\n)(99[\d.]+)(?:,| % of the translations)",
     },
     "duration of the fast tests": {
+        "README.md": r"the fast tests, in about (\w+ minutes)",
         "CONTRIBUTING.md": r"the fast tests, in about (\w+ minutes)",
         "Makefile": r"the fast tests, in about (\w+ minutes)",
         "docs/develop.md": r"the fast tests, in about (\w+ minutes)",

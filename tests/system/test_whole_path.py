@@ -6,8 +6,9 @@ import os
 
 import pytest
 from click.testing import CliRunner
-from documents import PAGES, ROOT, blocks, run, unrun_examples
+from documents import PAGES, ROOT, blocks, run, spans, unrun_examples
 
+import keras_transformer
 from keras_transformer.cli.main import cli
 from keras_transformer.pipelines import Run
 
@@ -70,6 +71,22 @@ def test_the_run_contains_the_files_listed_in_the_readme(folder):
     for name in ("exact_match", "bleu", "chrf"):
         assert 0 <= metrics[name] <= 100
     assert metrics["train_seconds"] > 0 and metrics["parameters"] > 30_000
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_work_after_the_demo(folder, tmp_path, monkeypatch):
+    """Each alone. `serve` would not end; other tests run it."""
+    (tmp_path / "runs").symlink_to(folder / "runs")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples" / "browser").mkdir(parents=True)
+    commands = [span for span in spans("README.md") if "runs/demo" in span and " " in span]
+    ours = [span for span in commands if span.startswith("keras-transformer ")]
+    for _, *words in map(str.split, ours):
+        if words[0] != "serve":
+            command(*words)
+    assert len(ours) == 4 and (tmp_path / "serving" / "demo" / "1").is_dir()
+    (code,) = {*commands} - {*ours}
+    assert isinstance(eval(code, {"keras_transformer": keras_transformer}), str)
 
 
 @pytest.mark.slow

@@ -1,0 +1,100 @@
+"""Frames of the README's moving picture: a terminal, captions, and the GIF of both."""
+
+import itertools
+
+from matplotlib import font_manager
+from PIL import Image, ImageDraw, ImageFont
+
+WIDTH, HEIGHT, CAPTION, SCALE = 800, 560, 40, 1.5  # in pixels of a page; the GIF has more
+ROWS, LINE, MARGIN, TITLE = 22, 21, 16, 34
+GROUND, BAR, INK, FAINT, PROMPT = "#0d1117", "#21262d", "#e6edf3", "#8b949e", "#3fb950"
+CAPTIONS = ("#2b59c3", "#ffffff")
+COLOURS = 64
+
+
+def scaled(*values):
+    return tuple(round(SCALE * value) for value in values)
+
+
+def font(size, family="DejaVu Sans Mono", weight="normal"):
+    """Returns a font that matplotlib brings along, so that the picture is the same everywhere."""
+    wanted = font_manager.FontProperties(family=family, weight=weight)
+    return ImageFont.truetype(font_manager.findfont(wanted), round(SCALE * size))
+
+
+MONO, LARGE = font(15), font(17, "DejaVu Sans", "bold")
+
+
+def with_caption(picture, caption):
+    """Returns a picture of the size without a caption, above a caption."""
+    frame = Image.new("RGB", scaled(WIDTH, HEIGHT + CAPTION), CAPTIONS[0])
+    frame.paste(picture, (0, 0))
+    middle = scaled(WIDTH / 2, HEIGHT + CAPTION / 2)
+    ImageDraw.Draw(frame).text(middle, caption, CAPTIONS[1], LARGE, anchor="mm")
+    return frame
+
+
+def terminal(lines, caption, typed=None):
+    """Returns a frame of a terminal.
+
+    Args:
+        lines: The lines so far; those that begin with `$ ` are commands. The last ones are shown.
+        caption: The line below.
+        typed: What has been typed of the next command, if any.
+    """
+    picture = Image.new("RGB", scaled(WIDTH, HEIGHT), GROUND)
+    draw = ImageDraw.Draw(picture)
+    draw.rectangle((0, 0, *scaled(WIDTH, TITLE)), BAR)
+    for number, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
+        x, y = 20 + 20 * number, TITLE / 2
+        draw.ellipse(scaled(x - 6, y - 6, x + 6, y + 6), colour)
+    shown = [*lines, *([] if typed is None else [f"$ {typed}█"])]
+    for row, line in enumerate(shown[-ROWS - 1 :]):
+        x, y = scaled(MARGIN, TITLE + 10 + LINE * row)
+        if line.startswith("$ "):
+            draw.text((x, y), "$ ", PROMPT, MONO)
+            draw.text((x + draw.textlength("$ ", MONO), y), line[2:], INK, MONO)
+        else:
+            draw.text((x, y), line, FAINT if line.startswith(("update", "  ")) else INK, MONO)
+    return with_caption(picture, caption)
+
+
+def typing(lines, command, caption, milliseconds=900):
+    """Yields pairs of frame and duration in which a command is typed, four letters at a time."""
+    ends = [*range(0, len(command), 4), len(command)]
+    for end in ends:
+        yield terminal(lines, caption, command[:end]), milliseconds // len(ends)
+
+
+def output(lines, printed, caption, milliseconds):
+    """Yields the frames in which a command prints; lines printed together appear together.
+
+    Args:
+        lines: The lines before it, to which its own are appended.
+        printed: Pairs of seconds and line.
+        caption: The line below.
+        milliseconds: Duration of all frames.
+    """
+    groups = [
+        [line for _, line in group]
+        for _, group in itertools.groupby(printed, lambda x: round(x[0]))
+    ]
+    for group in groups:
+        lines += group
+        yield terminal(lines, caption), milliseconds // len(groups)
+
+
+def write_gif(frames, path):
+    """Writes pairs of frame and milliseconds as a GIF with one palette, without dithering."""
+    pictures, durations = zip(*frames, strict=True)
+    sample = Image.new("RGB", (pictures[0].width, 6 * pictures[0].height))
+    step = max(1, len(pictures) // 6)
+    for number, picture in enumerate(pictures[step - 1 :: step][:6]):
+        sample.paste(picture, (0, number * picture.height))
+    palette = sample.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    first, *others = [
+        picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
+    ]
+    first.save(
+        path, save_all=True, append_images=others, duration=list(durations), loop=0, optimize=False
+    )
