@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ADDRESS = re.compile(r'^repository = "(.*)"$', re.MULTILINE)
 # The beginning of the commands that install the package from a checkout, `make demo` among them.
-INSTALLATION = re.compile(r"^```sh\n(?=python3 -m venv \.venv\n|make demo\n)", re.MULTILINE)
+INSTALLATION = re.compile(r"^```sh\n(?=python3 -m venv \.venv\n|make demo\b)", re.MULTILINE)
 
 
 def set_repository(root, address):
