@@ -6,7 +6,7 @@ from matplotlib import font_manager
 from PIL import Image, ImageDraw, ImageFont
 
 WIDTH, HEIGHT, CAPTION, SCALE = 800, 560, 40, 1.5  # in pixels of a page; the GIF has more
-ROWS, LINE, MARGIN, TITLE = 22, 21, 16, 34
+COLUMNS, ROWS, LINE, MARGIN, TITLE = 84, 23, 21, 16, 34
 GROUND, BAR, INK, FAINT, PROMPT = "#0d1117", "#21262d", "#e6edf3", "#8b949e", "#3fb950"
 CAPTIONS = ("#2b59c3", "#ffffff")
 COLOURS = 64
@@ -48,8 +48,9 @@ def terminal(lines, caption, typed=None):
     for number, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
         x, y = 20 + 20 * number, TITLE / 2
         draw.ellipse(scaled(x - 6, y - 6, x + 6, y + 6), colour)
-    shown = [*lines, *([] if typed is None else [f"$ {typed}█"])]
-    for row, line in enumerate(shown[-ROWS - 1 :]):
+    whole = [*lines, *([] if typed is None else [f"$ {typed}█"])]
+    shown = [line[n : n + COLUMNS] for line in whole for n in range(0, max(1, len(line)), COLUMNS)]
+    for row, line in enumerate(shown[-ROWS:]):
         x, y = scaled(MARGIN, TITLE + 10 + LINE * row)
         if line.startswith("$ "):
             draw.text((x, y), "$ ", PROMPT, MONO)
