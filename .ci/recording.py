@@ -30,13 +30,14 @@ sys.path.insert(0, str(ROOT / "tests"))  # the tests drive Chromium in the same 
 
 import chromium  # noqa: E402
 
-PICTURE = ROOT / "docs" / "images" / "demo.gif"
+PICTURE = ROOT / "docs" / "images" / "demo.webp"
 TRAIN, EXPORT, TRANSLATE = COMMANDS = (
     "keras-transformer train demo --output runs/demo",
     "keras-transformer export litert runs/demo demo.tflite --quantize int8 --alignment",
     'echo "in 17 weeks" | keras-transformer translate demo.tflite',
 )
 TYPED = "March 5, 2031"
+ZOOM = 1.25  # a page shows more than a terminal of this size
 
 
 def printed_by(command, folder):
@@ -76,7 +77,7 @@ def terminal_scene(session, file):
         EXPORT: f"Export it with its decoding loop: {size:.1f} MB, in {seconds} seconds",
         TRANSLATE: "Run the file with LiteRT, without TensorFlow",
     }
-    lines, times = [], {TRAIN: 3600, EXPORT: 900, TRANSLATE: 300}
+    lines, times = [], {TRAIN: 3000, EXPORT: 900, TRANSLATE: 300}
     for command in COMMANDS:
         yield from frames.typing(lines, command, captions[command])
         lines.append(f"$ {command}")
@@ -98,25 +99,27 @@ def translation_scene(browser):
     caption = "The same file in a web page: nothing is sent anywhere"
     browser.open("?model=demo.tflite")
     browser.evaluate('document.getElementById("source").focus()')
-    yield photograph(browser, caption), 800
+    yield photograph(browser, caption), 700
     for letter in TYPED:
         browser.call("Input.insertText", text=letter)
         yield photograph(browser, caption), 70
     browser.translate(TYPED)
-    yield photograph(browser, caption), 3200
+    yield photograph(browser, caption), 1200
+    browser.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    yield photograph(browser, caption), 2400
 
 
 def speech_scene(browser, size, sound):
     """Yields the frames of the page that transcribes a recording."""
     caption = f"A published model, Whisper tiny.en in int8: {size / 1e6:.0f} MB"
     browser.open("?model=speech.tflite", "speech.html")
-    yield photograph(browser, caption), 800
+    yield photograph(browser, caption), 700
     root = browser.call("DOM.getDocument")["root"]["nodeId"]
     node = browser.call("DOM.querySelector", nodeId=root, selector="#file")["nodeId"]
     browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(sound)])
     yield photograph(browser, caption), 900
     browser.wait_for("/ ms$/.test(status) || failed")
-    yield photograph(browser, caption), 3200
+    yield photograph(browser, caption), 2800
 
 
 def page_scenes(file, speech, sound):
@@ -128,9 +131,10 @@ def page_scenes(file, speech, sound):
         chromium.copy_page(site)
         shutil.copy(file, site / "demo.tflite")
         with chromium.served(site, profile) as browser:
-            size = {"width": frames.WIDTH, "height": frames.HEIGHT}
-            browser.call("Emulation.setDeviceMetricsOverride", **size,
-                         deviceScaleFactor=frames.SCALE, mobile=False)  # fmt: skip
+            wide, high = (round(ZOOM * side) for side in (frames.WIDTH, frames.HEIGHT))
+            browser.call("Emulation.setScrollbarsHidden", hidden=True)
+            browser.call("Emulation.setDeviceMetricsOverride", width=wide, height=high,
+                         deviceScaleFactor=frames.SCALE / ZOOM, mobile=False)  # fmt: skip
             yield from translation_scene(browser)
             if speech:
                 shutil.copy(speech, site / "speech.tflite")
@@ -152,7 +156,7 @@ def main(folder, speech, sound, output):
     folder.mkdir(parents=True, exist_ok=True)
     session, file = run_commands(folder), folder / "demo.tflite"
     all_frames = [*terminal_scene(session, file), *page_scenes(file, speech, sound)]
-    frames.write_gif(all_frames, output)
+    frames.write_webp(all_frames, output)
     seconds = sum(duration for _, duration in all_frames) / 1000
     click.echo(f"{output}: {seconds:.1f} s, {output.stat().st_size / 1000:.0f} kB")
 

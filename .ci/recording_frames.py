@@ -1,11 +1,11 @@
-"""Frames of the README's moving picture: a terminal, captions, and the GIF of both."""
+"""Frames of the README's moving picture: a terminal, captions, and the file of both."""
 
 import itertools
 
 from matplotlib import font_manager
 from PIL import Image, ImageDraw, ImageFont
 
-WIDTH, HEIGHT, CAPTION, SCALE = 800, 560, 40, 1.5  # in pixels of a page; the GIF has more
+WIDTH, HEIGHT, CAPTION, SCALE = 800, 560, 40, 1.5  # in pixels of a terminal; the file has more
 COLUMNS, ROWS, LINE, MARGIN, TITLE = 84, 23, 21, 16, 34
 GROUND, BAR, INK, FAINT, PROMPT = "#0d1117", "#21262d", "#e6edf3", "#8b949e", "#3fb950"
 CAPTIONS = ("#2b59c3", "#ffffff")
@@ -60,7 +60,7 @@ def terminal(lines, caption, typed=None):
     return with_caption(picture, caption)
 
 
-def typing(lines, command, caption, milliseconds=900):
+def typing(lines, command, caption, milliseconds=600):
     """Yields pairs of frame and duration in which a command is typed, four letters at a time."""
     ends = [*range(0, len(command), 4), len(command)]
     for end in ends:
@@ -85,17 +85,16 @@ def output(lines, printed, caption, milliseconds):
         yield terminal(lines, caption), milliseconds // len(groups)
 
 
-def write_gif(frames, path):
-    """Writes pairs of frame and milliseconds as a GIF with one palette, without dithering."""
+def write_webp(frames, path):
+    """Writes pairs of frame and milliseconds as a lossless animation with few colours.
+
+    Such a WebP file has a quarter of the size of a GIF: most of it is text.
+    """
     pictures, durations = zip(*frames, strict=True)
-    sample = Image.new("RGB", (pictures[0].width, 6 * pictures[0].height))
-    step = max(1, len(pictures) // 6)
-    for number, picture in enumerate(pictures[step - 1 :: step][:6]):
-        sample.paste(picture, (0, number * picture.height))
-    palette = sample.quantize(COLOURS, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    first, *others = [
-        picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
+    few = [
+        picture.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB") for picture in pictures
     ]
-    first.save(
-        path, save_all=True, append_images=others, duration=list(durations), loop=0, optimize=False
-    )
+    few[0].save(
+        path, save_all=True, append_images=few[1:], duration=list(durations), loop=0,
+        lossless=True, quality=90, method=4,
+    )  # fmt: skip

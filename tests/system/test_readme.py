@@ -17,7 +17,7 @@ from keras_transformer.export.formats import FORMATS
 
 RESULTS = json.loads(read("benchmarks/results.json"))
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
-GIF = ROOT / "docs" / "images" / "demo.gif"
+ANIMATION = ROOT / "docs" / "images" / "demo.webp"
 
 
 def table(heading):
@@ -80,14 +80,14 @@ def test_the_figure_has_every_format_and_the_option_for_strings(monkeypatch):
 
 
 def test_the_moving_picture_is_small_and_short():
-    image = pytest.importorskip("PIL.Image").open(GIF)
+    image = pytest.importorskip("PIL.Image").open(ANIMATION)
     seconds = 0.0
     for number in range(image.n_frames):
         image.seek(number)
         seconds += image.info["duration"] / 1000
-    assert GIF.stat().st_size < 500_000
+    assert ANIMATION.stat().st_size < 500_000
     assert 12 < seconds < 20 and image.info["loop"] == 0
-    assert 'src="docs/images/demo.gif"' in read("README.md")
+    assert 'src="docs/images/demo.webp"' in read("README.md")
 
 
 def test_the_recorded_commands_exist(monkeypatch):
