@@ -77,15 +77,14 @@ def terminal_scene(session, file):
         EXPORT: f"Export it with its decoding loop: {size:.1f} MB, in {seconds} seconds",
         TRANSLATE: "Run the file with LiteRT, without TensorFlow",
     }
-    lines, times = [], {TRAIN: 3000, EXPORT: 900, TRANSLATE: 300}
+    lines, times = [], {TRAIN: (2600, 30), EXPORT: (800, 2), TRANSLATE: (300, 1)}
     for command in COMMANDS:
         yield from frames.typing(lines, command, captions[command])
         lines.append(f"$ {command}")
         yield frames.terminal(lines, captions[command]), 300
-        yield from frames.output(
-            lines, session[command]["lines"], captions[command], times[command]
-        )
-        yield frames.terminal(lines, captions[command]), 900
+        printed = session[command]["lines"]
+        yield from frames.output(lines, printed, captions[command], *times[command])
+        yield frames.terminal(lines, captions[command]), 800
 
 
 def photograph(browser, caption):
@@ -106,7 +105,7 @@ def translation_scene(browser):
     browser.translate(TYPED)
     yield photograph(browser, caption), 1200
     browser.evaluate("window.scrollTo(0, document.body.scrollHeight)")
-    yield photograph(browser, caption), 2400
+    yield photograph(browser, caption), 2200
 
 
 def speech_scene(browser, size, sound):
@@ -119,7 +118,7 @@ def speech_scene(browser, size, sound):
     browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(sound)])
     yield photograph(browser, caption), 900
     browser.wait_for("/ ms$/.test(status) || failed")
-    yield photograph(browser, caption), 2800
+    yield photograph(browser, caption), 2500
 
 
 def page_scenes(file, speech, sound):

@@ -9,7 +9,6 @@ WIDTH, HEIGHT, CAPTION, SCALE = 800, 560, 40, 1.5  # in pixels of a terminal; th
 COLUMNS, ROWS, LINE, MARGIN, TITLE = 84, 23, 21, 16, 34
 GROUND, BAR, INK, FAINT, PROMPT = "#0d1117", "#21262d", "#e6edf3", "#8b949e", "#3fb950"
 CAPTIONS = ("#2b59c3", "#ffffff")
-COLOURS = 64
 
 
 def scaled(*values):
@@ -67,18 +66,19 @@ def typing(lines, command, caption, milliseconds=600):
         yield terminal(lines, caption, command[:end]), milliseconds // len(ends)
 
 
-def output(lines, printed, caption, milliseconds):
-    """Yields the frames in which a command prints; lines printed together appear together.
+def output(lines, printed, caption, milliseconds, seconds):
+    """Yields the frames in which a command prints.
 
     Args:
         lines: The lines before it, to which its own are appended.
         printed: Pairs of seconds and line.
         caption: The line below.
         milliseconds: Duration of all frames.
+        seconds: Lines printed in as many seconds appear together.
     """
     groups = [
         [line for _, line in group]
-        for _, group in itertools.groupby(printed, lambda x: round(x[0]))
+        for _, group in itertools.groupby(printed, lambda pair: pair[0] // seconds)
     ]
     for group in groups:
         lines += group
@@ -86,15 +86,13 @@ def output(lines, printed, caption, milliseconds):
 
 
 def write_webp(frames, path):
-    """Writes pairs of frame and milliseconds as a lossless animation with few colours.
+    """Writes pairs of frame and milliseconds as a lossless animation.
 
-    Such a WebP file has a quarter of the size of a GIF: most of it is text.
+    Of text, such a WebP file has a quarter of the size of a GIF.
     """
     pictures, durations = zip(*frames, strict=True)
-    few = [
-        picture.quantize(COLOURS, dither=Image.Dither.NONE).convert("RGB") for picture in pictures
-    ]
-    few[0].save(
-        path, save_all=True, append_images=few[1:], duration=list(durations), loop=0,
+    first, *others = pictures
+    first.save(
+        path, save_all=True, append_images=others, duration=list(durations), loop=0,
         lossless=True, quality=90, method=4,
     )  # fmt: skip
