@@ -2,9 +2,8 @@
 
     python .ci/prose.py [FILE ...]
 
-Reads the pages in docs/, README.md, CONTRIBUTING.md, and the docstrings and help texts of the
-package. Prints `file:line: what is wrong, and how to rewrite it: the sentence` for each, and ends
-with code 1 if there are any. Code, links and formulas count as one word.
+Reads the documents, docstrings and help texts. Prints `file:line: what is wrong, and how to rewrite
+it: the sentence` for each, and ends with code 1 if there are any. Code counts as one word.
 """
 
 import ast
@@ -18,29 +17,24 @@ LONGEST = 35  # words of a sentence, or between two semicolons
 # Written from texts that are read elsewhere; and results with the conditions of their measurement.
 GENERATED = {"docs/settings.md", "docs/command_line.md"}
 RESULTS = {"docs/benchmarks.md"}
-LATER = {"README.md"}  # being rewritten; read only if it is named
-
+CODE = ("keras_transformer", "training", "export")
+READ = ("README.md", "CONTRIBUTING.md", "docs/*.md", *(f"{x}/**/*.py" for x in CODE))
 CIRCUMSTANCES = "how a figure was measured belongs in benchmarks/NOTES.md"
 # What is wrong in a sentence, and how to rewrite it.
 RULES = [
-    (r"\b(has|have|had) not( yet)?(?= (an?|the|any|all|both|one|its|their|those|these)\b|[.,;:)])",
-     "'has not': 'does not have'"),
+    (r"\b(has|have) not(?= (an?|the|any|all|its|their|those)\b|[.,;:)])", "'does not have'"),
     (r"\b(takes?|took|needs?|needed|costs?) (only |about )?0\.\d+ (times )?(of|as)\b|"
      r"\b0\.\d+ (times |of )(the|its|their|\S+'s?) (time|memory|duration|size|speed)\b",
      "an inverse ratio: turn it around ('is 2.8 times as fast', 'takes 19 % less')"),
-    (r"\b(those|that) of\b.*\b(those|that) of\b",
-     "two times 'those of' or 'that of': repeat the nouns, or make two sentences"),
-    (r"\bother (?!words?\b)[\w-]+( [\w-]+)? than\b",
-     "'other ... than': 'different from', or 'does not have the same'"),
+    (r"\b(those|that) of\b.*\b(those|that) of\b", "two times 'those of': repeat the nouns"),
+    (r"\bother (?!words?\b)[\w-]+( [\w-]+)? than\b", "'other ... than': 'different from'"),
     (r", which [^.:;()]*, (and )?which ", "a 'which' after a 'which': make two sentences"),
     (r"^(?=(\S+ ){18})(?=[^:]*,)[^:]*\b(is|are) (refused|errors?)\W*$",
      "a long subject before 'are refused': begin with who refuses, and make a list"),
     (r"\bfill(s|ed|ing)? up\b", "'filled up': 'padded'"),
-    (r"\b(padding|zeros|silence|tokens?) behind\b|\bbehind (it|them|each other)\b",
-     "'behind': 'after'"),
+    (r"\b(padding|zeros|silence|tokens?) behind\b|\bbehind (it|them)\b", "'behind': 'after'"),
     (r"\b(while|when|as) (other programs|another program) \w+|"
-     r"\b(loaded|busy) (machine|cores?)\b|\bbusy with\b|\bmeasured on another day\b",
-     CIRCUMSTANCES),
+     r"\b(loaded|busy) (machine|cores?)\b|\bbusy with\b|\bon another day\b", CIRCUMSTANCES),
     (r", too\.$", "'too' at the end: 'also' before the verb"),
     (r"\bor else\b", "'else': 'otherwise'"),
     (r"\bmend(s|ed|ing)?\b", "'mend': 'fix'"),
@@ -95,10 +89,9 @@ def sentences(text: str) -> Iterator[str]:
 
 def faults(sentence: str) -> Iterator[str]:
     """Yields what is wrong in a sentence, and how to rewrite it."""
-    for clause in sentence.split("; "):
-        count = len(re.findall(r"\S*\w\S*", clause))
-        if count > LONGEST:
-            yield f"{count} words: make two sentences, or a list"
+    count = max(len(re.findall(r"\S*\w\S*", clause)) for clause in sentence.split("; "))
+    if count > LONGEST:
+        yield f"{count} words: make two sentences, or a list"
     yield from (what for pattern, what in RULES if re.search(pattern, sentence))
 
 
@@ -127,8 +120,7 @@ def texts(path: pathlib.Path) -> Iterator[tuple[int, str]]:
     source = path.read_text("utf-8")
     if path.suffix != ".py":
         yield 1, source
-        return
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if path.suffix == ".py" else ():
         value, body = None, getattr(node, "body", None)
         if isinstance(node, ast.keyword) and node.arg == "help":
             value = node.value
@@ -138,19 +130,12 @@ def texts(path: pathlib.Path) -> Iterator[tuple[int, str]]:
             yield value.lineno, without_examples(value.value)
 
 
-def files() -> list[pathlib.Path]:
-    """Returns the pages and the Python files that are read by default."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-    pages = [x for x in pages if x.name not in LATER]
-    for folder in ("keras_transformer", "training", "export"):
-        pages += sorted((ROOT / folder).rglob("*.py"))
-    return pages
-
-
 def main(names: list[str]) -> int:
     """Prints the findings; returns 1 if there are any."""
-    count = 0
-    for path in [pathlib.Path(x).resolve() for x in names] or files():
+    paths, count = [pathlib.Path(x).resolve() for x in names], 0
+    for pattern in () if names else READ:
+        paths += sorted(ROOT.glob(pattern))
+    for path in paths:
         name = str(path.relative_to(ROOT))
         for begin, text in texts(path) if name not in GENERATED else ():
             for line, what, sentence in findings(text):

@@ -9,8 +9,8 @@ prose = runpy.run_path(str(ROOT / ".ci" / "prose.py"))
 findings, main = prose["findings"], prose["main"]
 
 BAD = {
-    "The model has not any padding.": "has not",
-    "A file of an encoder has not the beginning.": "has not",
+    "The model has not any padding.": "does not have",
+    "A file of an encoder has not the beginning.": "does not have",
     "A batch of 32 takes 0.36 of CTranslate2's time.": "inverse ratio",
     "It is at 0.91 of llama.cpp's speed.": "inverse ratio",
     "Ids equal those of BERT, and scores those of Marian.": "those of",
