@@ -1,7 +1,6 @@
 """Updates, searches and predictions of this package, as TensorFlow hands them to XLA."""
 
 import dataclasses
-import sys
 
 import keras
 import numpy as np
@@ -12,6 +11,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute import distribute_lib, one_device_strategy
 
 from keras_transformer import Beam, Greedy, Transformer, TransformerConfig
+from keras_transformer.devices import assumed
 from keras_transformer.models import (
     ClassifierConfig,
     SpeechTransformer,
@@ -199,9 +199,9 @@ def extract(model, program, batch, policy, chunk_bytes=None):
         chunk_bytes: Size of the logits that an update computes at a time. `None`: the package's.
     """
     keras.utils.set_random_seed(1)
-    projected.CHUNK_ROWS = sys.maxsize  # the limit of a CPU
     if chunk_bytes:
         projected.CHUNK_BYTES = chunk_bytes
-    function, argument = PROGRAMS[program](MODELS[model], batch, policy)
-    compiled = tf.function(function, jit_compile=True, autograph=False)
-    return compiled.experimental_get_compiler_ir(argument)(stage="hlo_serialized")
+    with assumed("TPU"):  # or a GPU: no computation has the form for a CPU
+        function, argument = PROGRAMS[program](MODELS[model], batch, policy)
+        compiled = tf.function(function, jit_compile=True, autograph=False)
+        return compiled.experimental_get_compiler_ir(argument)(stage="hlo_serialized")

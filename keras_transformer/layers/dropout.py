@@ -1,4 +1,4 @@
-"""Dropout with a quarter of the random bits (section 5.4)."""
+"""Dropout with fewer random bits (section 5.4)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.checks import check_rate
+from keras_transformer.devices import has_only_cpus
 from keras_transformer.tensors import Tensor
 
 STEPS = 2**16  # values of the 16 random bits that determine whether an element is kept
@@ -16,12 +17,12 @@ STEPS = 2**16  # values of the 16 random bits that determine whether an element 
 class Dropout(keras.layers.Dropout):
     """`keras.layers.Dropout`, faster on TensorFlow.
 
-    Most of the cost of dropout is drawing random numbers. This layer draws 8 random bits per
-    element instead of 32. An element is dropped if a number of 16 bits is below a threshold: its
-    own 8 bits, followed by those of another element, which matter in one of 256 cases. The rate is
-    thus a multiple of 1 / 65,536 (0.1 becomes 0.10001), and two elements that share bits have a
-    correlation of at most 1 / 256. On other backends, or with a noise shape, it behaves exactly
-    like `keras.layers.Dropout`.
+    Most of the cost of dropout is drawing random numbers. This layer draws 16 random bits per
+    element instead of 32, and drops an element if they are below a threshold. The rate is thus
+    rounded to a multiple of 1 / 65,536 (0.1 becomes 0.10001). On a CPU it draws only 8 bits and
+    appends those of another element, which matter in one of 256 cases: two elements that share
+    bits have a correlation of at most 1 / 256. On other backends, or with a noise shape, the layer
+    behaves exactly like `keras.layers.Dropout`.
 
     Args:
         rate: Fraction of elements to set to zero, from 0 to 1; the others are scaled by
@@ -65,19 +66,40 @@ class Dropout(keras.layers.Dropout):
 
 
 def _keep(shape, threshold, seed):
-    """Returns a mask of the elements to keep, whose random numbers are at least `threshold`.
-
-    The numbers of the first half are the bytes (0, 1), (2, 3), ... of a random sequence, those of
-    the second half (1, 2), (3, 4), ...; on every machine one of the two is the upper byte of all.
-    """
+    """Returns a mask of the elements to keep, whose random numbers are at least `threshold`."""
     import tensorflow as tf  # not needed on other backends
 
     size = tf.reduce_prod(shape)
-    even = size + size % 2
-    words = tf.random.stateless_uniform(
-        [even // 4 + 1], tf.cast(seed, tf.int32), minval=None, maxval=None, dtype=tf.uint32
-    )
-    octets = tf.reshape(tf.bitcast(words, tf.uint8), [-1])
-    pairs = (tf.reshape(octets[start : start + even], [-1, 2]) for start in (0, 1))
-    kept = [tf.bitcast(pair, tf.uint16) >= tf.constant(threshold, tf.uint16) for pair in pairs]
+    numbers = _octets_in_pairs if has_only_cpus() else _pairs_of_octets
+    kept = [some >= tf.constant(threshold, tf.uint16) for some in numbers(size, seed)]
     return tf.reshape(tf.concat(kept, axis=0)[:size], shape)
+
+
+def _pairs_of_octets(size, seed):
+    """Returns a tensor of at least `size` random numbers of 16 bits."""
+    return [_random((size + 1) // 2, seed, "uint16")]
+
+
+def _octets_in_pairs(size, seed):
+    """Returns two tensors of at least `size` random numbers of 16 bits, from half as many bits.
+
+    The numbers of the first are the bytes (0, 1), (2, 3), ... of a random sequence, those of the
+    second (1, 2), (3, 4), ...: each byte is the upper one of one number. On a TPU, a sequence that
+    begins at byte 1 makes the program several times as large.
+    """
+    import tensorflow as tf
+
+    even = size + size % 2
+    octets = _random(even // 4 + 1, seed, "uint8")
+    pairs = (tf.reshape(octets[start : start + even], [-1, 2]) for start in (0, 1))
+    return [tf.bitcast(pair, tf.uint16) for pair in pairs]
+
+
+def _random(words, seed, dtype):
+    """Returns random integers of a dtype, as many as take the bits of a number of 32-bit words."""
+    import tensorflow as tf
+
+    bits = tf.random.stateless_uniform(
+        [words], tf.cast(seed, tf.int32), minval=None, maxval=None, dtype=tf.uint32
+    )
+    return tf.reshape(tf.bitcast(bits, dtype), [-1])

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_transformer.devices import assumed
 from keras_transformer.layers.dropout import Dropout
 
 SHAPE = (97, 101, 103)  # odd: two numbers are drawn at a time
+
+
+@pytest.fixture(params=["CPU", "TPU"], autouse=True)
+def device(request):
+    """Dropout has another form on a CPU than on other devices."""
+    with assumed(request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
@@ -73,3 +81,17 @@ def test_small_tensors_get_a_number_for_each_element(size):
     draws = np.stack([layer(tf.ones([size]), training=True).numpy() > 0 for _ in range(400)])
     assert (abs(draws.mean(axis=0) - 0.5) < 0.1).all()
     assert size == 1 or abs(np.corrcoef(draws, rowvar=False) - np.eye(size)).max() < 0.2
+
+
+@pytest.mark.parametrize(
+    ("device", "bits"), [("CPU", 8), ("GPU", 16), ("TPU", 16)], indirect=["device"]
+)
+def test_random_bits_of_an_element(device, bits):
+    layer = Dropout(0.5, seed=1)
+    function = tf.function(lambda x: layer(x, training=True))
+    x = tf.ones([64, 128])
+    concrete = function.get_concrete_function(x)
+    operations = concrete.graph.get_operations()
+    (draw,) = (node for node in operations if "RandomUniformFull" in node.type)
+    words = concrete.prune(concrete.inputs[0], draw.outputs[0])(x)
+    assert 32 * len(words) == pytest.approx(bits * 64 * 128, abs=32)
