@@ -88,10 +88,11 @@ def test_small_tensors_get_a_number_for_each_element(size):
 )
 def test_random_bits_of_an_element(device, bits):
     layer = Dropout(0.5, seed=1)
-    function = tf.function(lambda x: layer(x, training=True))
     x = tf.ones([64, 128])
-    concrete = function.get_concrete_function(x)
-    operations = concrete.graph.get_operations()
+    function = tf.compat.v1.wrap_function(
+        lambda x: layer(x, training=True), [tf.TensorSpec(x.shape)]
+    )
+    operations = function.graph.get_operations()
     (draw,) = (node for node in operations if "RandomUniformFull" in node.type)
-    words = concrete.prune(concrete.inputs[0], draw.outputs[0])(x)
+    words = function.prune(function.inputs[0], draw.outputs[0])(x)
     assert 32 * len(words) == pytest.approx(bits * 64 * 128, abs=32)
