@@ -156,7 +156,7 @@ def part(name, shared_rows) -> list[str]:
         lines += table(own)
     if others:
         link = "[options of several commands](#options-of-several-commands)"
-        lines += [f"Also, of the {link}: {', '.join(others)}.", ""]
+        lines += [f"It also has these {link}: {', '.join(others)}.", ""]
     for heading, rows in command.notes().items():
         lines += [f"{heading}:", "", "| name | |", "|---|---|"]
         lines += [*(f"| `{term}` | {cell(meaning)} |" for term, meaning in rows), ""]
