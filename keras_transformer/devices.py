@@ -9,7 +9,7 @@ _ASSUMED: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("assu
 
 @contextlib.contextmanager
 def assumed(*kinds: str) -> Generator[None]:
-    """Makes graphs in this context for other devices than those of this machine.
+    """Makes graphs in this context as if this machine had certain devices.
 
     Args:
         *kinds: Kinds of the devices, such as `"TPU"`.
