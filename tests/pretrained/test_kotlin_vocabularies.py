@@ -2,15 +2,21 @@
 
 import json
 import random
+import sys
 
 import kotlin_program
 import pytest
 import tensorflow as tf
-from opus_folders import CODES, UNKNOWN_TEXTS, with_unknown_pieces, write_folder
+from opus_folders import CODES, SOURCE_TEXT, UNKNOWN_TEXTS, with_unknown_pieces, write_folder
 from test_browser_page import SENTENCES
 
+import keras_transformer
+from keras_transformer import Greedy, from_pretrained
+from keras_transformer.export import LiteRTOptions, export_litert
 from keras_transformer.export.litert.packed import pack
 from keras_transformer.pretrained.read import read_checkpoint
+
+INTERPRETER = kotlin_program.PROGRAMS.parent / "interpreter.py"
 
 
 def compare(tokenizers, sentences, path):
@@ -54,3 +60,27 @@ def test_characters_known_only_to_the_vocabulary_are_looked_up_as_in_python(tmp_
     mixed = ["".join(rng.choices("abdogcet жж€漢字ÿxyzüQ1", k=1 + k % 17)) for k in range(300)]
     sentences = list(dict.fromkeys([*UNKNOWN_TEXTS, *mixed]))
     compare(tokenizers, sentences, tmp_path / "x.tflite")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(kotlin_program.without_kotlin(), reason="needs kotlinc and java")
+def test_a_converted_model_translates_as_in_python(tmp_path):
+    """LiteRT for Python takes the place of LiteRT for Android."""
+    pytest.importorskip("ai_edge_litert")
+    write_folder(tmp_path / "hf", codes=CODES)
+    sentences = [*SOURCE_TEXT, ">>deu<< a dog", "", "w" * 70]
+    options = LiteRTOptions(search=Greedy())
+    path = tmp_path / "x.tflite"
+    export_litert(from_pretrained(tmp_path / "hf"), path, sentences[:5], options)
+    command = "\n".join([sys.executable, str(INTERPRETER), str(path)])
+    rows = kotlin_program.run(
+        "translations.TranslateKt", path, lines=sentences, INTERPRETER=command
+    )
+    expected = keras_transformer.open(path).answer(sentences)
+    found = [row.split("\t") for row in rows]
+    assert [(row[0], row[2], row[3]) for row in found] == [
+        (one.text, str(one.truncated).lower(), str(one.complete).lower()) for one in expected
+    ]
+    assert [float(row[1]) for row in found] == pytest.approx(
+        [one.score for one in expected], abs=1e-4
+    )
