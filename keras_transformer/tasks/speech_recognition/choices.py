@@ -289,7 +289,7 @@ class Choices:
         known = {**self.languages, **self.tasks}  # a `TypeError` if they are not dictionaries
         times = [n for n in (self.no_timestamps_id, self.timestamp_id) if n is not None]
         ids = [*self.prompt, *known.values(), *times]
-        languages, tasks = self.languages, {*self.tasks.values()}
+        languages, tasks = self.languages, self.tasks
         rules = {
             "ids must be integers of at least 0": all(is_integer(n) and n >= 0 for n in ids),
             "names of languages and tasks must be texts": all(isinstance(n, str) for n in known),
@@ -297,9 +297,9 @@ class Choices:
             or self.language in {*languages, DETECTED},
             "`prompt` must begin with the id of one of `languages`": not languages
             or self.prompt[:1] in [(number,) for number in languages.values()],
-            "`task` must be one of `tasks`": not tasks or self.task in self.tasks,
+            "`task` must be one of `tasks`": not tasks or self.task in tasks,
             "`prompt` must contain the id of one of `tasks`": not tasks
-            or not tasks.isdisjoint(self.prompt),
+            or any(number in self.prompt for number in tasks.values()),
             "`no_timestamps_id` needs `timestamp_id`": self.no_timestamps_id is None
             or self.timestamp_id is not None,
             "`timestamps` must be true or false": isinstance(self.timestamps, bool),
