@@ -182,7 +182,7 @@ for name, curve in curves.items():
     plt.plot(range(1, EPOCHS + 1), curve, marker="o", label=name)
 plt.xlabel("epoch")
 plt.ylabel("accuracy on the training texts")
-plt.legend()
+plt.legend(loc=(0.47, 0.1))
 plt.show()
 
 # %% [markdown]
