@@ -41,7 +41,7 @@ ZOOM = 1.25  # a page shows more than a terminal of this size
 
 
 def printed_by(command, folder):
-    """Runs a command in a folder; returns its lines, each with its seconds, and its duration."""
+    """Runs a command in a folder; returns its lines, each with its seconds."""
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
     settings = {"PATH": path, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONUNBUFFERED": "1"}
     begin, lines = time.monotonic(), []
@@ -54,7 +54,7 @@ def printed_by(command, folder):
         lines.append([round(time.monotonic() - begin, 2), line.rstrip()])
     if process.wait():
         raise click.ClickException(f"{command} ended with {process.returncode}.")
-    return {"lines": lines, "seconds": round(time.monotonic() - begin, 2)}
+    return lines
 
 
 def run_commands(folder):
@@ -71,10 +71,10 @@ def run_commands(folder):
 def terminal_scene(session, file):
     """Yields the frames of the terminal with their milliseconds."""
     trained = re.search(r"Trained in ([\d:]+)", json.dumps(session[TRAIN]))[1]
-    seconds, size = round(session[EXPORT]["seconds"]), file.stat().st_size / 1e6
+    size = file.stat().st_size / 1e6
     captions = {
         TRAIN: f"Train a small translator: {trained} minutes on two cores",
-        EXPORT: f"Export it with its decoding loop: {size:.1f} MB, in {seconds} seconds",
+        EXPORT: f"Export it with its decoding loop: a file of {size:.1f} MB",
         TRANSLATE: "Run the file with LiteRT, without TensorFlow",
     }
     lines, times = [], {TRAIN: (2600, 30), EXPORT: (800, 2), TRANSLATE: (300, 1)}
@@ -82,7 +82,7 @@ def terminal_scene(session, file):
         yield from frames.typing(lines, command, captions[command])
         lines.append(f"$ {command}")
         yield frames.terminal(lines, captions[command]), 300
-        printed = session[command]["lines"]
+        printed = session[command]
         yield from frames.output(lines, printed, captions[command], *times[command])
         yield frames.terminal(lines, captions[command]), 800
 

@@ -88,11 +88,11 @@ def output(lines, printed, caption, milliseconds, seconds):
 def write_webp(frames, path):
     """Writes pairs of frame and milliseconds as a lossless animation.
 
-    Of text, such a WebP file has a quarter of the size of a GIF.
+    Of text, such a WebP file has a quarter of the size of a GIF. Only the first frame is whole.
     """
     pictures, durations = zip(*frames, strict=True)
     first, *others = pictures
     first.save(
         path, save_all=True, append_images=others, duration=list(durations), loop=0,
-        lossless=True, quality=90, method=4,
+        lossless=True, quality=90, method=4, kmin=len(pictures), kmax=len(pictures) + 1,
     )  # fmt: skip
