@@ -77,8 +77,9 @@ def terminal_scene(session, file):
         EXPORT: f"Export it with its decoding loop: a file of {size:.1f} MB",
         TRANSLATE: "Run the file with LiteRT, without TensorFlow",
     }
-    lines, times = [], {TRAIN: (2600, 30), EXPORT: (800, 2), TRANSLATE: (300, 1)}
+    times = {TRAIN: (2600, 30), EXPORT: (800, 2), TRANSLATE: (300, 1)}
     for command in COMMANDS:
+        lines = []  # a clear screen: lines that move need most of the space in the file
         yield from frames.typing(lines, command, captions[command])
         lines.append(f"$ {command}")
         yield frames.terminal(lines, captions[command]), 300

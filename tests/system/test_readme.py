@@ -86,7 +86,7 @@ def test_the_moving_picture_is_small_and_short():
         image.seek(number)
         image.load()  # only then is its duration known
         seconds += image.info["duration"] / 1000
-    assert ANIMATION.stat().st_size < 550_000
+    assert ANIMATION.stat().st_size < 500_000
     assert 12 < seconds < 20 and image.info["loop"] == 0
     assert 'src="docs/images/demo.webp"' in read("README.md")
 
