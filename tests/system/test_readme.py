@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import sys
+import tomllib
 
 import click
 import pytest
@@ -45,6 +46,23 @@ def test_the_results_equal_those_on_the_benchmarks_page():
     numbers = {number for text in (*cells, prose) for number in NUMBER.findall(text)}
     assert len(numbers) > 30
     assert numbers <= there, f"not on docs/benchmarks.md: {sorted(numbers - there)}"
+
+
+def test_the_command_for_phones_is_that_of_the_page_on_android():
+    first, *_ = [block for block in blocks("docs/android.md") if block.language == "sh"]
+    assert f"`{first.code.splitlines()[0]}`" in read("README.md")
+
+
+def test_the_extra_all_has_every_extra_but_those_that_the_page_names():
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    page = read("docs/install.md")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", page.partition("## Extras")[2], re.MULTILINE)
+    (excepted,) = [text for name, text in rows if name == "all"]
+    assert {name for name, _ in rows} == {*extras} - {"docs"}
+    (together,) = extras["all"]
+    contained = {*re.search(r"\[(.*)\]", together)[1].split(",")}
+    above = {name for name, _ in rows[: [name for name, _ in rows].index("all")]}
+    assert above - contained == {*re.findall(r"`(\w+)`", excepted)}
 
 
 def program(name, monkeypatch):
