@@ -16,12 +16,13 @@ from keras_transformer.pretrained.family import Family, families  # noqa: E402
 
 OVERVIEW = "pretrained.md"
 HEADS = "pretrained_encoders.md"  # its families have the same heads
+GENERATORS = "pretrained_language_models.md"  # their exports refuse causal encoders
 # Pages in the order of the table, with what their families are for.
 PAGES = {
     "pretrained_translation.md": "translation and summarisation",
     "marian.md": "translation",
     HEADS: "text encoders",
-    "pretrained_language_models.md": "language models",
+    GENERATORS: "language models",
     "pretrained_speech.md": "speech",
     "pretrained_images.md": "images",
 }
@@ -90,6 +91,14 @@ def tasks_of(family: type[Family]) -> list[str]:
     return [*dict.fromkeys(task for tasks in family.kinds().values() for task in tasks)]
 
 
+def further_exports(family: type[Family]) -> str:
+    """Returns the names of the formats beside those of all families, with their limits."""
+    names = [EXPORTS[name] for name in family.listing.exports]
+    if family.listing.page == GENERATORS and "embedding" in tasks_of(family):
+        names = [f"{name} (language modelling only)" for name in names]
+    return ", ".join(names) or "-"
+
+
 def overview() -> list[str]:
     """Returns the table of all families."""
     lines = [
@@ -104,7 +113,7 @@ def overview() -> list[str]:
             named(family, OVERVIEW),
             model_type(family),
             tasks if many else ", ".join(map(linked, tasks_of(family))),
-            ", ".join(EXPORTS[name] for name in listing.exports) or "-",
+            further_exports(family),
             ", ".join(listing.tried) or "random weights",
         ]
         lines.append(f"| {' | '.join(cells)} |")

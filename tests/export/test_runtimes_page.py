@@ -1,9 +1,11 @@
 """The table of docs/runtimes.md: complete, and true in every cell."""
 
 import functools
+import re
 
 import pytest
 import runtimes
+from documents import read
 
 from keras_transformer.export.formats import FORMATS
 from keras_transformer.tasks import TASKS
@@ -32,6 +34,24 @@ def test_every_format_is_a_column():
 def test_every_task_is_a_row():
     assert {make().task for make in runtimes.ROWS} == set(TASKS)
     assert [*dict.fromkeys(name for name, _ in table())] == [*map(runtimes.name_of, runtimes.ROWS)]
+
+
+@pytest.mark.slow
+def test_the_page_on_tflite_files_has_every_signature_of_one_pass():
+    section = read("docs/litert_files.md").partition("## Models that answer in one pass")[2]
+    rows = re.findall(r"^\| ([a-z ]+) \| `([a-z]+)_1(x16)?` \| (.*) \| (.*) \|$", section, re.M)
+    tasks = set()
+    for make in runtimes.ROWS:
+        pipeline = make()
+        if pipeline.generates or pipeline.task == "speech_recognition":
+            continue
+        codec, name = pipeline.codec, pipeline.task.replace("_", " ")
+        ((_, verb, length, inputs, outputs),) = [row for row in rows if row[0] == name]
+        assert (verb, bool(length)) == (codec.verb, codec.longest is not None), name
+        for cell, stated in ((inputs, codec.input_specs()), (outputs, codec.nothing)):
+            assert {*re.findall(r"`([a-z]+)`", cell)} == {*stated}, name
+        tasks.add(name)
+    assert tasks == {row[0] for row in rows} - {"task"}
 
 
 @pytest.mark.long

@@ -43,6 +43,18 @@ REPEATED = {
         "README.md": r"Tried with trained weights so far: (.*)",
         "docs/tested.md": r"\| trained weights of (.*) \| the table below",
     },
+    "base in int8": {
+        "docs/benchmarks.md": r"base, one core: LiteRT int8; CTranslate2 int8 \| ([\d.]+) ms;",
+        "docs/choose_a_model.md": r"and ([\d.]+) ms in a\n  `.tflite` file in int8",
+    },
+    "memory of the export to a SavedModel with a beam": {
+        "docs/benchmarks.md": r"`export saved-model`, with a beam as well \| ([\d.]+) GB",
+        "docs/ship_pretrained.md": r"`export saved-model`, also with a beam .*\| ([\d.]+) GB \|",
+    },
+    "memory of self-attention on 4,096 positions": {
+        "docs/benchmarks.md": r"\| `self_attention` \|.*\| ([\d,]+) \|\n",
+        "docs/what_came_before.md": r"take 2,217 ms and ([\d,]+) MB",
+    },
     "BLEU of multi30k by greedy search": {
         "docs/benchmarks.md": r"6 epochs: sacreBLEU, chrF on test 2016 \| ([\d.]+)",
         "docs/shortlists.md": r"test 2016: without, with a shortlist \| ([\d.]+)",
