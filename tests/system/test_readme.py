@@ -50,7 +50,16 @@ def test_the_results_equal_those_on_the_benchmarks_page():
 
 def test_the_command_for_phones_is_that_of_the_page_on_android():
     first, *_ = [block for block in blocks("docs/android.md") if block.language == "sh"]
-    assert f"`{first.code.splitlines()[0]}`" in read("README.md")
+    command = first.code.splitlines()[0]
+    assert f"`{command}`" in read("README.md")
+    assert f"\n{command}\n" in read("examples/ios/README.md")
+
+
+def test_every_readme_of_an_example_is_linked():
+    page = read("examples/README.md")
+    for path in (ROOT / "examples").glob("*/README.md"):
+        assert f"]({path.parent.name}/README.md)" in page, path
+    assert "](examples/README.md)" in read("README.md")
 
 
 def test_the_extra_all_has_every_extra_but_those_that_the_page_names():
