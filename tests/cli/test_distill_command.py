@@ -117,7 +117,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
         ): "--length-penalty has no effect with --normalization none",
         (teacher, *output, "--monolingual-target", folder / "a"): "needs a backward teacher",
         ("--backward", teacher, *output): "needs a vocabulary of its own (`--vocabulary own`)",
-        (teacher, *output, "--word-level", 31): "`word_level` must be at most 30, the size of the",
+        (teacher, *output, "--word-level", 31): "--word-level must be at most 30, the size of the",
         (teacher, *output, "--separate"): "`separate` has no effect: it needs two or more",
         (teacher, *output, "--original", 0): "Invalid value for '--original'",
         (teacher, *output, "--monolingual", folder / "x"): "x' does not exist",

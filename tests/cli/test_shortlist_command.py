@@ -100,7 +100,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
             "--target",
             tmp_path / "short.b",
         ): "short.b has 1",
-        (run, file, "--first", 31): "`first` must be at most the size of the vocabulary, 30",
+        (run, file, "--first", 31): "--first must be at most the size of the vocabulary, 30",
         (tmp_path / "x", file): "is not a finished run",
         (folder / "classification", file): "a shortlist needs a model that generates",
         (run, tmp_path): "is a directory",

@@ -54,7 +54,7 @@ def test_a_command_has_the_options_of_its_format_and_declares_none(name):
     taken = {
         option.name for option in export.commands[name].params if option.param_type_name == "option"
     }
-    assert taken == {*derived, *others, "module"} and not derived & others
+    assert taken == {*derived, *others, "module", "as_json"} and not derived & others
 
 
 @pytest.mark.parametrize("name", FORMATS)
