@@ -67,7 +67,7 @@ SENTENCES = [
     ),
     usage("evaluate RUN --source nowhere --reference IN.txt", "'nowhere' does not exist"),
     fails("evaluate RUN", "`split` must be one of train, validation.*Received: split='test'"),
-    fails("evaluate RUN --split tset", "`split` must be one of train, validation.*'tset'"),
+    usage("evaluate RUN --split tset", "--split must be one of train, validation.*'tset'"),
     fails("score RUN --source IN.txt --target LONG.txt", "IN.txt has 3 lines, LONG.txt has 4"),
     fails(
         "translate RUN --strict",
