@@ -41,8 +41,8 @@ def threshold(run, aim, split, source, reference) -> None:
     """Choose the threshold of RUN, a classifier with several labels.
 
     Writes RUN/threshold.json, which predict, evaluate and export then use: from this probability on
-    a text has a label. Prints the threshold as JSON, with the metrics of the texts before and
-    after. Do not choose it on the texts of an evaluation.
+    a text has a label. Prints as JSON the new threshold, and the metrics of the texts with the
+    old and with the new threshold. Do not choose it on the texts of an evaluation.
     """
     if (source is None) != (reference is None):
         raise click.UsageError("--source and --reference go together.")
