@@ -14,13 +14,11 @@ from keras_transformer.pipelines import Run
 
 SMALL = {
     "data.examples": 4000,
-    "data.max_length": 24,
     "vocabulary.size": 800,
     "model.num_layers": 1,
     "model.d_model": 32,
     "model.d_ff": 64,
     "model.num_heads": 2,
-    "model.max_length": 24,
     "schedule.warmup_steps": 50,
     "schedule.peak": 0.005,
     "training.updates": 300,
@@ -84,7 +82,7 @@ def test_the_commands_of_the_readme_work_after_the_demo(folder, tmp_path, monkey
     for _, *words in map(str.split, ours):
         if words[0] != "serve":
             command(*words)
-    assert len(ours) == 4 and (tmp_path / "serving" / "demo" / "1").is_dir()
+    assert len(ours) == 4 and (tmp_path / "serving" / "translator" / "1").is_dir()
     (code,) = {*commands} - {*ours}
     assert isinstance(eval(code, {"keras_transformer": keras_transformer}), str)
 
