@@ -9,11 +9,8 @@ import click
 
 from keras_transformer.cli.command import refuse, warn
 from keras_transformer.cli.export_options import values_of
-from keras_transformer.cli.export_sentences import (
-    finish,
-    languages_of,
-    read_sentences,
-)
+from keras_transformer.cli.export_report import store_and_print
+from keras_transformer.cli.export_sentences import languages_of, read_sentences
 from keras_transformer.cli.progress import shown_progress
 from keras_transformer.cli.search_options import OF_GREEDY_OR_BEAM, SAMPLING
 from keras_transformer.cli.shortlist import with_shortlist
@@ -108,7 +105,7 @@ def export_run(
         metrics[f"{name}_bytes"] = results["bytes"]
     _warn_of_time(results)
     report = Report(path, results, source, time.monotonic() - start)
-    finish(run, name, report, metrics, as_json)
+    store_and_print(run, name, report, metrics, as_json)
 
 
 def _check_paths(pipeline, file, lines):

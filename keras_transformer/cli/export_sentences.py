@@ -1,8 +1,5 @@
-"""Sentences that an export is checked with, their languages, and the report of the export."""
+"""Sentences that an export is checked with, and their languages."""
 
-import click
-
-from keras_transformer.files import json_text, write_json
 from keras_transformer.text.lines import read_lines
 
 FALLBACK = ", which has no test split"
@@ -55,35 +52,3 @@ def languages_of(run) -> dict[str, str | None]:
     config = Run(run).config
     data = load_settings(config).data if config.exists() else None
     return {name: getattr(data, name, None) for name in ("source_language", "target_language")}
-
-
-def finish(run, name, report, metrics, as_json) -> None:
-    """Stores the results of an export in the run, and prints them.
-
-    A failure to store them is only a warning, because the export is complete.
-
-    Args:
-        run: Folder of the run.
-        name: Name of the format and the quantisation.
-        report: The `Report`.
-        metrics: Dictionary of the results to add to the run's metrics.
-        as_json: Whether to print the whole report as JSON, in place of one line.
-    """
-    from keras_transformer.tasks.run import Run
-
-    path, fields = Run(run).exports / f"{name}.json", report.fields()
-    try:
-        Run(run).update_metrics(**metrics)
-        path.parent.mkdir(exist_ok=True)
-        write_json(path, fields)
-    except (OSError, ValueError) as error:  # not writable, or not JSON
-        reason = getattr(error, "strerror", None) or error
-        click.echo(f"Warning: {run} does not store the results of this export: {reason}.", err=True)
-        path = None
-    if FALLBACK in report.checked_with:
-        click.echo(f"Checked with {report.checked_with}.", err=True)
-    if as_json:
-        click.echo(json_text(fields))
-    else:
-        differences = f"; differences in {path}" if path and report.has_differences else ""
-        click.echo(f"{report.summary()}{differences}")
