@@ -1,45 +1,21 @@
 """`keras-transformer predict`, also called `translate`: an answer for each line."""
 
-import contextlib
-import io
-import os
-import sys
-
 import click
 
-from keras_transformer.cli.command import (
-    EXISTING_FILE,
-    FOLDER,
-    MAX_LENGTH,
-    STRICT,
-    LateCommand,
-    NumberList,
-    batch_size,
-    refuse,
-    shard,
-    standard,
-    warn,
-)
+from keras_transformer.cli.answer_options import answer_options, settings_of_answers
+from keras_transformer.cli.command import FOLDER, MAX_LENGTH, LateCommand, batch_size, warn
 from keras_transformer.cli.documents import document_options, without_documents, write_document
-from keras_transformer.cli.fixed_options import WORDING
-from keras_transformer.cli.help import option
-from keras_transformer.cli.numbers import LimitedNumber
+from keras_transformer.cli.input_output import (
+    InputOutput,
+    input_output_options,
+    refuse_together,
+    split_files,
+)
 from keras_transformer.cli.opened import check_files, open_lines
-from keras_transformer.cli.places import check_folder, check_output
-from keras_transformer.cli.search_options import BEAMS, make_search, search_options
+from keras_transformer.cli.search_options import make_search, search_options
 from keras_transformer.cli.shortlist import SHORTLIST
-from keras_transformer.cli.voice_activity import VOICE_ACTIVITY
-from keras_transformer.cli.wording import BANNED, PREFIX, WORDS, wording
-from keras_transformer.files import replacing
-from keras_transformer.native_code import ends_promptly
-from keras_transformer.options import SUBTITLES, WINDOWS
-from keras_transformer.text.lines import require_regular
 
-# Suffixes of inputs that may be named after MODEL; see `Codec.suffixes`. No model reads the last
-# ones, but then the error names what it reads.
-FILES = (".wav", ".flac", ".png", ".jpg", ".jpeg", ".mp3", ".m4a", ".ogg", ".opus")
-# Options that have no effect on a recording that arrives on stdin.
-OF_LINES = ("source", "shard", "scores", "strict", "batch_size", "windows")
+WINDOW = 2048  # lines whose answers are written together
 EXAMPLE = """# Each line of a file, with beam search:
 keras-transformer predict runs/base --beam 4 < in.txt > out.txt
 # The three best outputs of each line, with their scores:
@@ -54,220 +30,8 @@ keras-transformer predict runs/whisper a.wav --subtitles srt --output a.srt"""
 
 @click.command(cls=LateCommand, example=EXAMPLE)
 @click.argument("models", type=FOLDER, nargs=-1, required=True, metavar="MODEL... [FILE]...")
-@option(
-    "--input",
-    "source",
-    type=EXISTING_FILE,
-    group="Input and output",
-    help="File of lines to answer.  [default: stdin]",
-)
-@option(
-    "--output",
-    "target",
-    type=FOLDER,
-    group="Input and output",
-    help="File to write when all lines are answered; with --subtitles, a folder for the files of "
-    "several recordings.  [default: stdout]",
-)
-@option(
-    "--stream",
-    is_flag=True,
-    group="Input and output",
-    help="In speech recognition: read raw samples from stdin, integers of 16 bits, little-endian, "
-    "one channel, at the sample rate of MODEL, and write words as soon as they are final.",
-)
-@option(
-    "--scores",
-    is_flag=True,
-    group="Input and output",
-    help="Write a score and a tab before each answer: the natural logarithm of its probability, "
-    "in beam search divided by the length penalty; 0 for an empty line.",
-)
-@option(
-    "--alignments",
-    is_flag=True,
-    group="Input and output",
-    help="Write a tab and pairs i-j after each translation: word j of the translation attended "
-    "most to word i of the source. Words are separated by spaces and counted from 0.",
-)
-@option(
-    "--token-scores",
-    is_flag=True,
-    group="Input and output",
-    help="Write a tab and a list in JSON after each answer: pairs of a token, as the vocabulary "
-    "writes it, and the natural logarithm of its probability.",
-)
-@option(
-    "--glossary",
-    type=EXISTING_FILE,
-    group=WORDS,
-    help="File of lines with a source term, a tab and a target term: where a line contains the "
-    "source term, its output contains the target term. Several lines with the same source term "
-    "list spellings, of which one is enough. Without --beam, the beam is the run's own, but has at "
-    "least 10 hypotheses.",
-)
-@BANNED
-@PREFIX
-@option(
-    "--prefixes",
-    type=EXISTING_FILE,
-    group=WORDS,
-    help="File with the beginning of each output, one per input line; an empty line for none.",
-)
-@option(
-    "--source-language",
-    metavar="CODE",
-    group="Languages",
-    help="Language of the lines, for a multilingual MODEL, such as deu_Latn; in speech "
-    "recognition of the recordings, such as de or german, or auto: it is detected.  [default: the "
-    "MODEL's own]",
-)
-@option(
-    "--target-language",
-    metavar="CODE",
-    group="Languages",
-    help="Language of the translations, for a multilingual MODEL; in speech recognition the source "
-    "language, or English: the text is translated.  [default: the MODEL's own]",
-)
-@option(
-    "--no-answer/--always-answer",
-    default=None,
-    group="Answers",
-    help="In question answering: leave an answer empty if it is more probable that the passage has "
-    "none.  [default: the run's own setting]",
-)
-@option(
-    "--dimensions",
-    type=LimitedNumber(int, 1),
-    metavar="N",
-    group="Answers",
-    help="In sentence embeddings: write the first N numbers of a vector, scaled to unit length if "
-    "the run's vectors are.  [default: all]",
-)
-@option(
-    "--max-active",
-    type=LimitedNumber(int, 1),
-    metavar="N",
-    group="Answers",
-    help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  [default: "
-    "that of the run, 256 unless it was changed]",
-)
-@option(
-    "--prompt",
-    metavar="NAME",
-    group="Answers",
-    help="In embeddings of texts: name of the prompt in front of each line, such as query, or an "
-    "empty string for none.  [default: that of the checkpoint, mostly none]",
-)
-@option(
-    "--sort",
-    "sort",
-    is_flag=True,
-    group="Answers",
-    help="In scoring of pairs and late interaction: write the score, a tab and the line, sorted "
-    "by score. The passages of each query are sorted separately, the best first; queries keep the "
-    "order of the input.",
-)
-@option(
-    "--spans",
-    is_flag=True,
-    group="Answers",
-    help="In token classification of raw texts: write the entities of each line as a list in JSON, "
-    "with label, start and end in characters of the line, score and text.",
-)
-@option(
-    "--threshold",
-    type=LimitedNumber(float, 0, 1),
-    metavar="P",
-    group="Answers",
-    help="In classification with several labels: write the labels whose probability is at least P. "
-    " [default: that of the run]",
-)
-@option(
-    "--probabilities",
-    is_flag=True,
-    group="Answers",
-    help="In classification with several labels: write each answer as an object in JSON, from the "
-    "labels to their probabilities, the highest first; with --threshold 0 all labels.",
-)
-@option(
-    "--hops",
-    is_flag=True,
-    group="Answers",
-    help="In questions about stories: write each answer as an object in JSON, with the sentences "
-    "and the attention of each hop of a memory network to them.",
-)
-@option(
-    "--timestamps",
-    is_flag=True,
-    group="Answers",
-    help="In speech recognition: write a line for each segment of a recording: number of its input "
-    "line, tab, start, tab, end, both in seconds, tab, text.",
-)
-@option(
-    "--words",
-    is_flag=True,
-    group="Answers",
-    help="In speech recognition with Whisper: as --timestamps, with a line for each word; with "
-    "--subtitles, a subtitle for each word.",
-)
-@option(
-    "--subtitles",
-    type=click.Choice([*SUBTITLES]),
-    group="Answers",
-    help="In speech recognition: write the segments of a recording as SubRip, WebVTT or JSON. "
-    "Several recordings need a folder as --output, where a.wav becomes a.srt, a.vtt or a.json.",
-)
-@option(
-    "--no-speech-threshold",
-    type=LimitedNumber(float, 0, 1),
-    metavar="P",
-    group="Answers",
-    help="In speech recognition with Whisper: leave a recording, or a window of a long one, empty "
-    "if the probability that nobody speaks is above P, and the text is improbable. 1: never.  "
-    "[default: that of the checkpoint, mostly 0.6]",
-)
-@option(
-    "--log-probability-threshold",
-    type=float,
-    metavar="X",
-    group="Answers",
-    help="A text is improbable, see --no-speech-threshold, if the mean log-probability of its "
-    "tokens is below X.  [default: that of the checkpoint, mostly -1]",
-)
-@option(
-    "--compression-ratio-threshold",
-    type=LimitedNumber(float, above=0),
-    metavar="R",
-    group="Answers",
-    help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
-    "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, mostly 2.4]",
-)
-@option(
-    "--windows",
-    type=click.Choice([*WINDOWS]),
-    group="Answers",
-    help="In speech recognition: how a long recording is read. overlap: windows overlap, and their "
-    "texts are joined where they agree; timestamps, with Whisper: a window begins where the last "
-    "complete segment ended; context: the same, and MODEL also reads the text before.  "
-    "[default: timestamps with Whisper, otherwise overlap]",
-)
-@option(
-    "--temperatures",
-    type=NumberList(),
-    metavar="T,T,...",
-    group="Answers",
-    help="In speech recognition with Whisper: if the text of a window repeats itself or is "
-    "improbable, transcribe the window again at these temperatures, such as 0.2,0.4,0.6,0.8,1, "
-    "until its text is neither.  [default: none]",
-)
-@VOICE_ACTIVITY
-@STRICT
-@shard(
-    "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of all parts "
-    "in order are the output for the whole file.",
-    group="Input and output",
-)
+@input_output_options
+@answer_options
 @document_options
 @search_options
 @SHORTLIST
@@ -277,40 +41,13 @@ def predict(
     models,
     source,
     target,
-    batch_size,
-    max_length,
-    shortlist,
-    n_best,
-    stream,
-    scores,
-    alignments,
-    token_scores,
-    glossary,
-    banned,
-    prefix,
-    prefixes,
     shard,
-    strict,
+    n_best,
+    max_length,
+    batch_size,
+    shortlist,
     source_language,
     target_language,
-    no_answer,
-    dimensions,
-    max_active,
-    prompt,
-    sort,
-    spans,
-    threshold,
-    probabilities,
-    hops,
-    timestamps,
-    words,
-    subtitles,
-    no_speech_threshold,
-    log_probability_threshold,
-    compression_ratio_threshold,
-    windows,
-    temperatures,
-    voice_activity,
     **options,
 ) -> None:
     """Answer each input line with one output line, in order.
@@ -334,160 +71,74 @@ def predict(
 
     With --split-sentences or --format, the input is a document, whose sentences are translated.
     """
-    from keras_transformer.opening.lines import LineFormat
-    from keras_transformer.opening.stream import answer_stream
-
-    _refuse_together(alignments, timestamps, subtitles, n_best, sort)
-    if words:
-        others = ["scores", "n_best", "alignments", "stream", "timestamps"]
-        refuse(others, "has no effect with --words.")
+    refuse_together()
     document, options = without_documents(options)
     wanted = make_search(n_best=n_best, **options)
-    answers = {
-        "no_answer": no_answer,
-        "dimensions": dimensions,
-        "max_active": max_active,
-        "prompt": prompt,
-        "spans": True if spans else None,
-        "threshold": threshold,
-        "probabilities": True if probabilities else None,
-        "hops": True if hops else None,
-        "timestamps": True if timestamps or subtitles and not words else None,
-        "words": True if words else None,
-        "no_speech_threshold": no_speech_threshold,
-        "log_probability_threshold": log_probability_threshold,
-        "compression_ratio_threshold": compression_ratio_threshold,
-        "windows": windows,
-        "temperatures": temperatures,
-        "voice_activity": voice_activity,
-        "token_scores": True if token_scores else None,
-        **wording(glossary, banned, prefix, prefixes),
-    }
-    form = LineFormat(
-        numbers=n_best is not None,
-        scores=scores or n_best is not None,
-        alignments=alignments,
-        token_scores=token_scores,
-        timestamps=timestamps or words,
-        words=words,
-        nothing="[]" if spans else "{}" if probabilities else "",
-    )
-    models, files = _split(models)
-    _check_files_of(source, target, files, shard, stream, subtitles)
-    with (
-        _ending(stream, target, subtitles),
-        _lines(source, files) as lines,
-        _output(None if subtitles else target) as output,
-    ):
-        window = 1 if lines.isatty() else 2048
+    answers = settings_of_answers(options)
+    models, files = split_files(models)
+    places = InputOutput(source, files, target, shard, options["stream"], options["subtitles"])
+    places.check()
+    with places.streams() as (lines, output):
         search = open_lines(
-            list(models),
+            models,
             wanted,
             n_best,
             max_length,
-            alignments,
+            options["alignments"],
             batch_size,
             shortlist,
             languages=(source_language, target_language),
-            answers={name: value for name, value in answers.items() if value is not None},
+            answers=answers,
         )
         check_files(search, files)
-        if stream:
-            _stream(search, lines, output)
-            return
-        if document is not None:
-            with _progress(lines, target, None, files, None) as progress:
-                write_document(search, lines, output, warn, document, batch_size, progress)
-            return
-        bounds = None if shard is None else shard.bounds(_count(source))
-        how = {"batch_size": batch_size, "strict": strict, "bounds": bounds}
-        if subtitles:
-            from keras_transformer.cli.subtitles import write_subtitles
-
-            write_subtitles(search, lines, target, output, warn, subtitles, words=words, **how)
-            return
-        if sort:
-            _sort(search, lines, output, how)
-            return
-        with _progress(lines, target, source, files, bounds) as progress:
-            how.update(window=window, form=form, progress=progress)
-            answer_stream(search, lines, output, warn, **how)
+        how = {"batch_size": batch_size, "strict": options["strict"]}
+        _write(search, lines, output, places, document, n_best, options, how)
 
 
-def _ending(stream, target, subtitles):
-    """Lets a signal end the command soon; with --stream it only ends the recording."""
-    if stream:
-        return contextlib.nullcontext()
-    folders = [] if target is None else [os.path.dirname(target) or "."]
-    return ends_promptly(*folders, *([target] if subtitles and target is not None else []))
+def _write(search, lines, output, places, document, n_best, options, how):
+    """Writes the answers in the form that the options choose."""
+    if places.stream:
+        return _write_stream(search, lines, output)
+    if document is not None:
+        with places.shown_count(lines) as progress:
+            return write_document(
+                search, lines, output, warn, document, how["batch_size"], progress
+            )
+    how["bounds"] = places.bounds
+    if places.subtitles:
+        from keras_transformer.cli.subtitles import write_subtitles
 
+        words = options["words"]
+        kind = places.subtitles
+        return write_subtitles(search, lines, places.target, output, warn, kind, words=words, **how)
+    if options["sort"]:
+        return _write_sorted(search, lines, output, how)
+    from keras_transformer.opening.stream import answer_stream
 
-def _progress(lines, target, source, files, bounds):
-    """Returns a context whose function shows the number of answered lines, if that is useful.
-
-    A person who types lines, or sees the answers on the same terminal, needs no progress.
-    """
-    shares_terminal = lines.isatty() or target is None and sys.stdout.isatty()
-    if shares_terminal or not sys.stderr.isatty():
-        return contextlib.nullcontext(lambda count: None)
-    from keras_transformer.cli.progress import counted_lines
-
-    if bounds is not None:
-        return counted_lines(bounds[1] - bounds[0])
-    if files or source is not None and source.is_file():
-        return counted_lines(len(files) or _count(source))
-    return counted_lines()
-
-
-def _refuse_together(alignments, timestamps, subtitles, n_best, sort):
-    """Refuses options that have no effect with others."""
-    if alignments:
-        refuse(WORDING, "has no effect with --alignments.")
-        refuse(
-            (*BEAMS, "n_best", "sample", "ctc"),
-            "has no effect with --alignments, which uses greedy search.",
+    window = 1 if lines.isatty() else WINDOW
+    form = _line_format(n_best, options)
+    with places.shown_count(lines, places.total) as progress:
+        answer_stream(
+            search, lines, output, warn, window=window, form=form, progress=progress, **how
         )
-    if timestamps:
-        refuse(["scores", "n_best", "alignments", "stream"], "has no effect with --timestamps.")
-    if subtitles:
-        others = ["scores", "n_best", "alignments", "stream", "timestamps"]
-        refuse(others, "has no effect with --subtitles.")
-    if sort:
-        others = ["scores", "n_best", "alignments", "stream", "timestamps", "subtitles", "shard"]
-        refuse(others, "has no effect with --sort.")
-    if n_best is not None:
-        refuse(["scores"], "has no effect with --n-best, which writes them.")
 
 
-def _check_files_of(source, target, files, shard, stream, subtitles):
-    """Checks where the inputs come from and where the answers go."""
-    if stream:
-        refuse(OF_LINES, "has no effect with --stream, which reads one recording.")
-        if files:
-            raise click.UsageError(f"--stream reads stdin: {files[0]} has no effect.")
-    if files:
-        refuse(["source", "shard"], "has no effect with FILEs after MODEL.")
-    if shard is not None and source is None:
-        raise click.UsageError("--shard needs --input: the lines of a file can be counted.")
-    if shard is not None:
-        require_regular(source)
-    if target is not None and target.is_dir():
-        if not subtitles:
-            raise click.UsageError(f"{target} is a directory: --output is a file.")
-        check_folder(target)
-    elif target is not None:
-        check_output(target, *([f".{subtitles}"] if subtitles else []))
-        if not target.parent.is_dir():
-            raise ValueError(f"{target.parent} does not exist: create it first.")
+def _line_format(n_best, options):
+    """Returns the `LineFormat` that the options choose."""
+    from keras_transformer.opening.lines import LineFormat
+
+    return LineFormat(
+        numbers=n_best is not None,
+        scores=options["scores"] or n_best is not None,
+        alignments=options["alignments"],
+        token_scores=bool(options["token_scores"]),
+        timestamps=bool(options["timestamps"] or options["words"]),
+        words=bool(options["words"]),
+        nothing="[]" if options["spans"] else "{}" if options["probabilities"] else "",
+    )
 
 
-def _count(path):
-    """Returns the number of lines of a file."""
-    with open(path, "rb") as file:
-        return sum(1 for _ in file)
-
-
-def _sort(search, lines, output, how):
+def _write_sorted(search, lines, output, how):
     """Writes the lines sorted by their scores."""
     from keras_transformer.cli.sorted_lines import write_sorted
 
@@ -497,7 +148,7 @@ def _sort(search, lines, output, how):
     write_sorted(search, lines, output, warn, **how)
 
 
-def _stream(search, source, target):
+def _write_stream(search, source, target):
     """Answers a recording that arrives on stdin."""
     from keras_transformer.cli.sound_stream import transcribe_stream
 
@@ -506,30 +157,3 @@ def _stream(search, source, target):
         raise click.UsageError("--stream needs a run for speech_recognition as MODEL.")
     click.echo(f"reading {recognizer.sample_rate:,} samples of 16 bits a second", err=True)
     transcribe_stream(recognizer, source, target, warn)
-
-
-def _split(paths):
-    """Returns the paths of models, and those of input files, which come after them."""
-    files = [path for path in paths[1:] if path.suffix.lower() in FILES]
-    return [path for path in paths if path not in files], files
-
-
-@contextlib.contextmanager
-def _lines(path, files=()):
-    if files:
-        yield io.BytesIO(b"".join(os.fsencode(file) + b"\n" for file in files))
-    elif path is None:
-        yield standard("stdin")
-    else:
-        with open(path, "rb") as file:
-            yield file
-
-
-@contextlib.contextmanager
-def _output(path):
-    """Yields a binary stream to stdout, or to a file that appears when everything is written."""
-    if path is None:
-        yield standard("stdout")
-    else:
-        with replacing(path) as draft, open(draft, "wb") as file:
-            yield file

@@ -5,8 +5,9 @@ import io
 import rich.console
 from waiting import until
 
-from keras_transformer.cli.predict import _progress
+from keras_transformer.cli.input_output import InputOutput
 from keras_transformer.cli.progress import counted_lines, shown_progress
+from keras_transformer.shards import Shard
 
 
 def test_in_a_file_there_is_a_line_for_each_stage():
@@ -60,18 +61,22 @@ class Terminal(io.BytesIO):
 def test_progress_is_not_mixed_with_answers_or_with_typed_lines(monkeypatch, tmp_path):
     shown = []
     monkeypatch.setattr("keras_transformer.cli.progress.counted_lines", lambda *n: shown.append(n))
-    lines = tmp_path / "lines.txt"
-    lines.write_text("a\nb\nc\n")
-    out = tmp_path / "out.txt"
+    lines, out = tmp_path / "lines.txt", tmp_path / "out.txt"
     monkeypatch.setattr("sys.stdout", Terminal())
     monkeypatch.setattr("sys.stderr", Terminal())
-    with _progress(io.BytesIO(), None, lines, [], None) as progress:
+    with InputOutput(lines, [], None).shown_count(io.BytesIO()) as progress:
         progress(1)  # the answers go to the terminal
-    with _progress(Terminal(), out, None, [], None) as progress:
+    with InputOutput(None, [], out).shown_count(Terminal()) as progress:
         progress(1)  # somebody types
     assert shown == []
-    _progress(io.BytesIO(), out, lines, [], None)
-    _progress(io.BytesIO(), out, None, ["a.wav", "b.wav"], None)
-    _progress(io.BytesIO(), out, lines, [], (1, 3))
-    _progress(io.BytesIO(), out, None, [], None)
-    assert shown == [(3,), (2,), (2,), ()]
+    InputOutput(None, [], out).shown_count(io.BytesIO(), 3)
+    assert shown == [(3,)]
+
+
+def test_the_number_of_answers_is_known_for_files(tmp_path):
+    lines = tmp_path / "lines.txt"
+    lines.write_text("a\nb\nc\n")
+    assert InputOutput(lines, [], None).total == 3
+    assert InputOutput(lines, [], None, Shard(1, 3)).total == 1
+    assert InputOutput(None, ["a.wav", "b.wav"], None).total == 2
+    assert InputOutput(None, [], None).total is None

@@ -1,0 +1,209 @@
+"""Options of `predict` that change the answers of a model."""
+
+from typing import Any
+
+import click
+
+from keras_transformer.cli.command import EXISTING_FILE, NumberList
+from keras_transformer.cli.fixed_options import ANSWERS, WORDS
+from keras_transformer.cli.help import add_options, option
+from keras_transformer.cli.numbers import LimitedNumber
+from keras_transformer.cli.voice_activity import VOICE_ACTIVITY
+from keras_transformer.cli.wording import BANNED, PREFIX, wording
+from keras_transformer.cli.wording import WORDS as HEADING
+from keras_transformer.options import SUBTITLES, WINDOWS
+
+
+def answer_options(command) -> Any:
+    """Adds the options of answers to a command."""
+    return add_options(
+        command,
+        option(
+            "--glossary",
+            type=EXISTING_FILE,
+            group=HEADING,
+            help="File of lines with a source term, a tab and a target term: where a line "
+            "contains the source term, its output contains the target term. Several lines with "
+            "the same source term list spellings, of which one is enough. Without --beam, the "
+            "beam is the run's own, but has at least 10 hypotheses.",
+        ),
+        BANNED,
+        PREFIX,
+        option(
+            "--prefixes",
+            type=EXISTING_FILE,
+            group=HEADING,
+            help="File with the beginning of each output, one per input line; an empty line for "
+            "none.",
+        ),
+        option(
+            "--source-language",
+            metavar="CODE",
+            group="Languages",
+            help="Language of the lines, for a multilingual MODEL, such as deu_Latn; in speech "
+            "recognition of the recordings, such as de or german, or auto: it is detected.  "
+            "[default: the MODEL's own]",
+        ),
+        option(
+            "--target-language",
+            metavar="CODE",
+            group="Languages",
+            help="Language of the translations, for a multilingual MODEL; in speech recognition "
+            "the source language, or English: the text is translated.  [default: the MODEL's own]",
+        ),
+        option(
+            "--no-answer/--always-answer",
+            default=None,
+            group="Answers",
+            help="In question answering: leave an answer empty if it is more probable that the "
+            "passage has none.  [default: the run's own setting]",
+        ),
+        option(
+            "--dimensions",
+            type=LimitedNumber(int, 1),
+            metavar="N",
+            group="Answers",
+            help="In sentence embeddings: write the first N numbers of a vector, scaled to unit "
+            "length if the run's vectors are.  [default: all]",
+        ),
+        option(
+            "--max-active",
+            type=LimitedNumber(int, 1),
+            metavar="N",
+            group="Answers",
+            help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  "
+            "[default: that of the run, 256 unless it was changed]",
+        ),
+        option(
+            "--prompt",
+            metavar="NAME",
+            group="Answers",
+            help="In embeddings of texts: name of the prompt in front of each line, such as "
+            "query, or an empty string for none.  [default: that of the checkpoint, mostly none]",
+        ),
+        option(
+            "--sort",
+            "sort",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In scoring of pairs and late interaction: write the score, a tab and the line, "
+            "sorted by score. The passages of each query are sorted separately, the best first; "
+            "queries keep the order of the input.",
+        ),
+        option(
+            "--spans",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In token classification of raw texts: write the entities of each line as a list "
+            "in JSON, with label, start and end in characters of the line, score and text.",
+        ),
+        option(
+            "--threshold",
+            type=LimitedNumber(float, 0, 1),
+            metavar="P",
+            group="Answers",
+            help="In classification with several labels: write the labels whose probability is at "
+            "least P.  [default: that of the run]",
+        ),
+        option(
+            "--probabilities",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In classification with several labels: write each answer as an object in JSON, "
+            "from the labels to their probabilities, the highest first; with --threshold 0 all "
+            "labels.",
+        ),
+        option(
+            "--hops",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In questions about stories: write each answer as an object in JSON, with the "
+            "sentences and the attention of each hop of a memory network to them.",
+        ),
+        option(
+            "--timestamps",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In speech recognition: write a line for each segment of a recording: number of "
+            "its input line, tab, start, tab, end, both in seconds, tab, text.",
+        ),
+        option(
+            "--words",
+            is_flag=True,
+            default=None,
+            group="Answers",
+            help="In speech recognition with Whisper: as --timestamps, with a line for each word; "
+            "with --subtitles, a subtitle for each word.",
+        ),
+        option(
+            "--subtitles",
+            type=click.Choice([*SUBTITLES]),
+            group="Answers",
+            help="In speech recognition: write the segments of a recording as SubRip, WebVTT or "
+            "JSON. Several recordings need a folder as --output, where a.wav becomes a.srt, a.vtt "
+            "or a.json.",
+        ),
+        option(
+            "--no-speech-threshold",
+            type=LimitedNumber(float, 0, 1),
+            metavar="P",
+            group="Answers",
+            help="In speech recognition with Whisper: leave a recording, or a window of a long "
+            "one, empty if the probability that nobody speaks is above P, and the text is "
+            "improbable. 1: never.  [default: that of the checkpoint, mostly 0.6]",
+        ),
+        option(
+            "--log-probability-threshold",
+            type=float,
+            metavar="X",
+            group="Answers",
+            help="A text is improbable, see --no-speech-threshold, if the mean log-probability of "
+            "its tokens is below X.  [default: that of the checkpoint, mostly -1]",
+        ),
+        option(
+            "--compression-ratio-threshold",
+            type=LimitedNumber(float, above=0),
+            metavar="R",
+            group="Answers",
+            help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
+            "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, "
+            "mostly 2.4]",
+        ),
+        option(
+            "--windows",
+            type=click.Choice([*WINDOWS]),
+            group="Answers",
+            help="In speech recognition: how a long recording is read. overlap: windows overlap, "
+            "and their texts are joined where they agree; timestamps, with Whisper: a window "
+            "begins where the last complete segment ended; context: the same, and MODEL also "
+            "reads the text before.  [default: timestamps with Whisper, otherwise overlap]",
+        ),
+        option(
+            "--temperatures",
+            type=NumberList(),
+            metavar="T,T,...",
+            group="Answers",
+            help="In speech recognition with Whisper: if the text of a window repeats itself or "
+            "is improbable, transcribe the window again at these temperatures, such as "
+            "0.2,0.4,0.6,0.8,1, until its text is neither.  [default: none]",
+        ),
+        VOICE_ACTIVITY,
+    )
+
+
+def settings_of_answers(options) -> dict[str, Any]:
+    """Returns the settings of answers that options choose, by name.
+
+    Args:
+        options: Dictionary of the values of a command's options; those that are not set are `None`.
+    """
+    segments = options["timestamps"] or options["subtitles"] and not options["words"]
+    values = {name: options[name] for name in ANSWERS if name not in WORDS}
+    values["timestamps"] = True if segments else None
+    values |= wording(**{name: options[name] for name in WORDS})
+    return {name: value for name, value in values.items() if value is not None}
