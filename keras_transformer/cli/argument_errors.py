@@ -10,12 +10,12 @@ from collections.abc import Generator
 import click
 from click.core import ParameterSource
 
-OF_AN_ARGUMENT = re.compile(r"`(?P<name>\w+)` must .* Received: (?P=name)=.*")
+OF_AN_ARGUMENT = re.compile(r"`(?P<name>\w+)` ")
 
 
 @contextlib.contextmanager
 def naming_options(ctx) -> Generator[None]:
-    """Replaces such an error by a usage error that names the options and arguments.
+    """Replaces an error that begins with an argument by a usage error that names the options.
 
     Args:
         ctx: The `click.Context` of the running command. Values that it did not get from the user,
@@ -24,15 +24,26 @@ def naming_options(ctx) -> Generator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        match = OF_AN_ARGUMENT.fullmatch(str(error))
-        if not match or ctx.get_parameter_source(match["name"]) != ParameterSource.COMMANDLINE:
+        match = OF_AN_ARGUMENT.match(str(error))
+        given = [
+            parameter
+            for parameter in ctx.command.params
+            if ctx.get_parameter_source(parameter.name) == ParameterSource.COMMANDLINE
+        ]
+        names = {_argument(parameter): _shown(parameter, ctx) for parameter in given}
+        if not match or match["name"] not in names:
             raise
-        names = {parameter.name: _shown(parameter, ctx) for parameter in ctx.command.params}
+        names = {_argument(one): _shown(one, ctx) for one in ctx.command.params} | names
         text = re.sub(r"`(\w+)`", lambda word: names.get(word[1], word[0]), str(error))
         text = re.sub(
             r"\b(\w+)=", lambda word: f"{names[word[1]]} " if word[1] in names else word[0], text
         )
         raise click.UsageError(text) from error
+
+
+def _argument(parameter):
+    """Returns the name that the library has for the value of an option or argument."""
+    return getattr(parameter, "argument", parameter.name)
 
 
 def _shown(parameter, ctx):

@@ -10,6 +10,7 @@ from keras_transformer.cli.command import (
     FOLDER,
     Command,
     batch_size,
+    refuse,
     shard,
 )
 from keras_transformer.cli.help import count, option
@@ -165,6 +166,8 @@ def distill(
 
     if not (teachers or backward):
         raise click.UsageError("Missing argument 'TEACHER...'.")
+    if vocabulary == "own":
+        refuse(["word_level"], "needs --vocabulary teacher: the teachers predict its tokens.")
     search = _search_of([*teachers, *backward][0], options)
     if best_of is not None and best_of > search.size:
         raise click.UsageError(

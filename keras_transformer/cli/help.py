@@ -15,13 +15,15 @@ class Option(click.Option):
     Args:
         *declarations: See `click.Option`.
         group: The heading. `None`: the option is listed last, under a general heading.
+        argument: Name of the argument that gets the value in Python. `None`: that of the option.
         **attributes: See `click.Option`.
     """
 
-    def __init__(self, *declarations, group=None, **attributes):
+    def __init__(self, *declarations, group=None, argument=None, **attributes):
         shown = attributes.get("default") is not None
         super().__init__(*declarations, **{"show_default": shown, **attributes})
         self.group = group
+        self.argument = argument or self.name
 
     def get_help_extra(self, ctx) -> Any:
         """Returns what stands in brackets after the help text, with the limits of a number."""

@@ -99,6 +99,7 @@ def option_of(name, help=None, default=None) -> Callable[[Any], Any]:
     return option(
         f"--{name.replace('_', '-')}",
         type=parameter_type(setting, own),
+        argument=field,
         metavar=setting.metavar,
         group="Sampling" if set(OPTIONS[name]) == {"sample"} else "Search",
         help=f"{help or text}{limitless}  [default: {default}]",

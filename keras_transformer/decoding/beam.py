@@ -116,13 +116,13 @@ class Beam(BeamSettings, Search):
     def check(self, vocabulary: Any, longest: int, n_best: int = 1) -> None:  # noqa: D102
         if not 1 <= n_best <= self.size:
             raise ValueError(
-                "`n_best` must be between 1 and the `size` of the beam. "
+                "`n_best` must be between 1 and `size`. "
                 f"Received: n_best={n_best}, size={self.size}."
             )
         if self.size > vocabulary.size:
             raise ValueError(
-                "`size` of a beam must be at most the vocabulary's number of tokens, "
-                f"{vocabulary.size}. Received: size={self.size}."
+                f"`size` must be at most the vocabulary's number of tokens, {vocabulary.size}. "
+                f"Received: size={self.size}."
             )
         if isinstance(self.max_length, numbers.Integral):
             longest = min(longest, self.max_length)

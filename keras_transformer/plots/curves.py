@@ -69,7 +69,7 @@ def curves_figure(runs: dict) -> "Figure":
     for run, (history, task) in runs.items():
         measured = {panel: history.curve(name) for name, panel in _validated(task).items()}
         if not any(updates for updates, _ in measured.values()):
-            raise ValueError(f"`runs` must have been validated. Received: {run}, which was not.")
+            raise ValueError(f"{run} must have been validated during training.")
         for panel, curve in measured.items():
             if curve[0]:
                 panels.setdefault(panel, {})[run] = curve

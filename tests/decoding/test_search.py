@@ -210,9 +210,9 @@ def test_a_sample_checks_its_settings(seed):
 
 def test_a_search_that_a_model_does_not_support_is_reported(model):
     for search, n_best, message in [
-        (Beam(2), 3, r"`n_best` must be between 1 and the `size` of the beam\. .*=3, size=2\.$"),
-        (Beam(2), 0, r"`n_best` must be between 1 and the `size` of the beam\. .*=0, size=2\.$"),
-        (Beam(20), 1, r"`size` of a beam must be at most the vocabulary's .*, 19\. .*size=20\.$"),
+        (Beam(2), 3, r"`n_best` must be between 1 and `size`\. .*=3, size=2\.$"),
+        (Beam(2), 0, r"`n_best` must be between 1 and `size`\. .*=0, size=2\.$"),
+        (Beam(20), 1, r"`size` must be at most the vocabulary's .*, 19\. .*size=20\.$"),
         (Beam(min_length=14), 1, r"`min_length` must be between 1 and 13\. .*min_length=14\.$"),
         (Greedy(), 2, r"`n_best` must be 1 .* n_best=2, search=Greedy\(max_length=None, .*\)\.$"),
         (Sample(), 2, r"`n_best` must be 1 .* n_best=2, search=Sample\(.*\)\.$"),

@@ -95,9 +95,9 @@ SENTENCES = [
         "export litert RUN x.tflite --quantize int8 --sentences IN.txt --references LONG.txt",
         "IN.txt has 3 lines, LONG.txt has 4",
     ),
-    fails(
+    usage(
         "export litert RUN x.tflite --quantize int8_static --calibration a.txt",
-        "`calibration` must contain real sentences",
+        "--calibration must contain real sentences",
         spoiled("a.txt", b"\n"),
     ),
     fails("export litert RUN x.tflite --tokenizer", "must be.*unigram|unigram"),
