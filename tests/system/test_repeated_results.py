@@ -45,7 +45,7 @@ REPEATED = {
     },
     "base in int8": {
         "docs/benchmarks.md": r"base, one core: LiteRT int8; CTranslate2 int8 \| ([\d.]+) ms;",
-        "docs/choose_a_model.md": r"and ([\d.]+) ms in a\n  `.tflite` file in int8",
+        "docs/choose_a_model.md": r"and ([\d.]+) ms in a\s+`.tflite` file in int8",
     },
     "memory of the export to a SavedModel with a beam": {
         "docs/benchmarks.md": r"`export saved-model`, with a beam as well \| ([\d.]+) GB",
