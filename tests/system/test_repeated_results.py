@@ -76,8 +76,12 @@ WORDS = {"eight": "8"}
 
 
 def one(page, pattern):
-    """Returns the only match of a pattern on a page, with number words as digits."""
-    (text,) = {found.lower() for found in re.findall(pattern, read(page))}
+    """Returns the only match of a pattern on a page, with number words as digits.
+
+    A space in the pattern is any white space, since a paragraph may be wrapped anywhere.
+    """
+    matches = re.findall(pattern.replace(" ", r"\s+"), read(page))
+    (text,) = {" ".join(match.lower().split()) for match in matches}
     return WORDS.get(text, text)
 
 
