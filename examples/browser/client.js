@@ -1,14 +1,18 @@
 /** A `Translator`, `Transcriber` or `Chat` in a worker: the page stays responsive while the model runs. */
 
+/** Returns the whole address, because a worker would read it relative to its own script. */
+const addressOf = (url) => new URL(url, globalThis.document?.baseURI ?? location.href).href;
+
 class WorkerModel {
   /**
-   * @param {string} url Address of the .tflite or .onnx file, relative to `worker.js`.
+   * @param {string} url Address of the .tflite or .onnx file, relative to the page.
    * @param {(share: number) => void} report Called with the share of the file that has been loaded.
    */
   static async load(url, report = () => {}) {
     const model = new this(report);
     try {
-      model.metadata = await model.ask({ command: "load", url, kind: this.kind });
+      const request = { command: "load", url: addressOf(url), kind: this.kind };
+      model.metadata = await model.ask(request);
       return model;
     } catch (error) {
       model.close();

@@ -394,6 +394,19 @@ def in_blank_page(browser, site, code):
     return browser.evaluate(f"(async () => {{ {LOADED} {code} }})()")
 
 
+def test_the_model_of_a_page_in_another_folder_is_loaded(page, site):
+    """The page and its model are in a folder without the modules."""
+    (site / "app").mkdir(exist_ok=True)
+    shutil.copy(site / "model.tflite", site / "app" / "own.tflite")
+    open_blank(page, site)
+    code = """import("./client.js").then(async ({ WorkerTranslator }) => {
+        history.replaceState(null, "", "/app/page.html");
+        const translator = await WorkerTranslator.load("own.tflite");
+        return (await translator.translate("in 17 weeks")).text;
+    })"""
+    assert page.evaluate(code) == "in 17 Wochen"
+
+
 def test_only_the_newest_sentence_is_translated(page, site):
     """The first is already running and its result is dropped; the second never runs."""
     in_blank_page(page, site, "Object.assign(globalThis, { translator, outcome });")

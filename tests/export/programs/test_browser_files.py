@@ -28,8 +28,8 @@ def write_onnx(path, **properties):
 def test_a_missing_model(browser, suffix):
     status = browser.open(f"?model=other{suffix}")
     assert status == (
-        f"There is no model at other{suffix} (404). Write it with: keras-transformer "
-        f"{COMMANDS[suffix]} RUN examples/browser/model{suffix}"
+        f"There is no model at {browser.address}/other{suffix} (404). Write it with: "
+        f"keras-transformer {COMMANDS[suffix]} RUN examples/browser/model{suffix}"
     )
     assert browser.evaluate("document.getElementById('translate').disabled")
 
@@ -38,21 +38,23 @@ def test_a_missing_model(browser, suffix):
 def test_another_file(browser, site, suffix):
     (site / f"text{suffix}").write_bytes(b"something else" * 9)
     status = browser.open(f"?model=text{suffix}")
-    command = f"keras-transformer {COMMANDS[suffix]}"
-    assert status == f"text{suffix} was not written by `{command}`: it contains no vocabulary."
+    address, command = f"{browser.address}/text{suffix}", f"keras-transformer {COMMANDS[suffix]}"
+    assert status == f"{address} was not written by `{command}`: it contains no vocabulary."
 
 
 def test_an_onnx_file_of_another_program(browser, site):
     """It is recognised without its name."""
     write_onnx(site / "other.bin", author="somebody")
     status = browser.open("?model=other.bin")
-    assert status.startswith("other.bin was not written by `keras-transformer export onnx`: it")
+    address = f"{browser.address}/other.bin"
+    assert status.startswith(f"{address} was not written by `keras-transformer export onnx`: it")
 
 
 def test_a_file_of_an_unknown_kind(browser, site):
     (site / "text.bin").write_bytes(b"something else" * 9)
     status = browser.open("?model=text.bin")
-    assert status == "text.bin is not a file that this page can read: .tflite or .onnx."
+    address = f"{browser.address}/text.bin"
+    assert status == f"{address} is not a file that this page can read: .tflite or .onnx."
 
 
 @both_formats
@@ -67,7 +69,8 @@ def test_a_file_of_another_format(browser, site, suffix):
                 archive.writestr(name, content)
     status = browser.open(f"?model={path.name}")
     reads = {".tflite": 3, ".onnx": 1}[suffix]
-    assert status == f"{path.name} has format 0; this page reads format {reads}."
+    address = f"{browser.address}/{path.name}"
+    assert status == f"{address} has format 0; this page reads format {reads}."
 
 
 def test_a_damaged_tflite_file(browser, site, export):
@@ -75,7 +78,7 @@ def test_a_damaged_tflite_file(browser, site, export):
     content[:2000] = b"\xff" * 2000
     (site / "damaged.tflite").write_bytes(content)
     status = browser.open("?model=damaged.tflite")
-    assert status.startswith("LiteRT.js cannot read damaged.tflite: ")
+    assert status.startswith(f"LiteRT.js cannot read {browser.address}/damaged.tflite: ")
 
 
 def test_a_damaged_onnx_file(browser, site, tokenizer):
@@ -85,10 +88,10 @@ def test_a_damaged_onnx_file(browser, site, tokenizer):
     content = model.SerializeToString()
     (site / "damaged.onnx").write_bytes(content)
     status = browser.open("?model=damaged.onnx")
-    assert status.startswith("ONNX Runtime Web cannot read damaged.onnx: ")
+    assert status.startswith(f"ONNX Runtime Web cannot read {browser.address}/damaged.onnx: ")
     (site / "half.onnx").write_bytes(content[: len(content) // 2])
     status = browser.open("?model=half.onnx")
-    assert status == "half.onnx is damaged: its contents cannot be read."
+    assert status == f"{browser.address}/half.onnx is damaged: its contents cannot be read."
 
 
 @both_formats

@@ -5,6 +5,7 @@ import io
 import itertools
 import random
 import types
+import urllib.parse
 import zipfile
 
 import pytest
@@ -156,6 +157,18 @@ def test_sentences_are_truncated_as_by_the_translator(tmp_path):
     answer = call("truncated", model=model, sentences=[], metadata=changed)
     message = "The file has no signature for a single input: export it with batch size 1."
     assert answer["error"].endswith(message)
+
+
+def test_the_address_of_a_model_is_relative_to_the_page():
+    """The worker, whose script may be in another folder, gets whole addresses."""
+    program("node")
+    page = "https://example.com/app/page.html?lang=de#top"
+    urls = [
+        "model.tflite", "../models/model.tflite?version=2", "/model.onnx", "//example.org/a.onnx",
+        "https://example.org/model.tflite", "blob:https://example.com/9d2c",
+    ]  # fmt: skip
+    result = call("addresses", page=page, urls=urls)["result"]
+    assert result == [urllib.parse.urljoin(page, url) for url in urls]
 
 
 def test_the_archive_after_a_file_is_read(tmp_path):

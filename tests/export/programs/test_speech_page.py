@@ -205,14 +205,10 @@ def test_the_page_for_sentences_names_the_page_for_speech(browser, file):
 @slow
 def test_the_program_of_the_readme_transcribes(page, site, recognizer):
     *_, program = blocks("examples/browser/README.md", "js")
-    (site / "model.tflite").write_bytes((site / "speech.tflite").read_bytes())
     (site / "speech.wav").write_bytes(wav(SOUNDS[1]))
     (site / "readme.js").write_text(f"{program.code}export {{ text, score }};", "utf-8")
-    try:
-        open_blank(page, site)
-        code = "import('./readme.js').then(({ text, score }) => [text, score])"
-        text, score = page.evaluate(code)
-    finally:
-        (site / "model.tflite").unlink()
+    open_blank(page, site)
+    code = "import('./readme.js').then(({ text, score }) => [text, score])"
+    text, score = page.evaluate(code)
     (expected,) = recognizer.transcribe([wav(SOUNDS[1])])
     assert text == expected.text and score == pytest.approx(expected.score, abs=1e-3)

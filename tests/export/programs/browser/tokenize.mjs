@@ -98,6 +98,20 @@ const commands = {
       return text;
     });
   },
+  /** Returns the addresses that the worker of `client.js` gets for those that a page gives it. */
+  async addresses({ page, urls }) {
+    const { WorkerTranslator } = await load("client.js");
+    const addresses = [];
+    globalThis.document = { baseURI: page };
+    globalThis.Worker = class {
+      postMessage({ url }) {
+        addresses.push(url);
+        this.onmessage({ data: { result: {} } });
+      }
+    };
+    for (const url of urls) await WorkerTranslator.load(url);
+    return addresses;
+  },
   async unpack({ file }) {
     const members = Object.entries(await readArchive(readFileSync(file)));
     return members.map(([name, bytes]) => [name, Buffer.from(bytes).toString("hex")]);
