@@ -120,7 +120,8 @@ class Health(Protocol):
         return {"error": refusal.message}
 
     async def live(self, call) -> Response:
-        """Answers while the process answers at all."""
+        """Answers with status 200 unless the model does not return; see `Service.check_live`."""
+        self.service.check_live()
         return JSONResponse({"status": "ok"})
 
     async def ready(self, call) -> Response:

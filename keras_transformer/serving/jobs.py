@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -81,8 +82,16 @@ class JobQueue:
         self._arrived, self._hurry = asyncio.Event(), asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "model")
+        self._called: float | None = None  # when the thread began its current call
         self.is_stopping = False
         metrics.waiting.set_function(lambda: len(self._waiting))
+        metrics.model_busy_seconds.set_function(lambda: self.busy_seconds)
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds since the current call of the model began; 0 if there is none."""
+        called = self._called
+        return 0.0 if called is None else time.monotonic() - called
 
     async def run(self) -> None:
         """Answers inputs until it is cancelled."""
@@ -150,7 +159,15 @@ class JobQueue:
 
         Functions and batches are called in the order in which they come.
         """
-        return asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._thread, self._timed, function, *arguments)
+
+    def _timed(self, function, *arguments):
+        self._called = time.monotonic()
+        try:
+            return function(*arguments)
+        finally:
+            self._called = None
 
     def _drop_finished(self, more):
         """Drops inputs whose client has left or whose time is over, if `more` do not fit."""

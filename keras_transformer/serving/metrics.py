@@ -17,6 +17,8 @@ class Metrics:
         inputs: Counter of inputs of requests.
         batch_size: Histogram of the inputs of a batch.
         model_seconds: Histogram of the time of a batch in the model.
+        model_busy_seconds: Gauge of the time since the current call of the model began; 0 if there
+            is none.
         waiting: Gauge of the inputs that wait.
         stream_batch_size: Histogram of the texts that are given a token in one turn.
         streams: Gauge of the texts that are generated token by token.
@@ -45,6 +47,11 @@ class Metrics:
             f"{prefix}model_seconds", "Time of a batch in the model",
             buckets=SECONDS, registry=registry,
         )  # fmt: skip
+        self.model_busy_seconds = Gauge(
+            f"{prefix}model_busy_seconds",
+            "Time since the current call of the model began; 0 if there is none",
+            registry=registry,
+        )
         self.waiting = Gauge(f"{prefix}waiting_inputs", "Inputs that wait", registry=registry)
         self.streams = Gauge(
             f"{prefix}streams", "Texts that are generated token by token", registry=registry

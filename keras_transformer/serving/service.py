@@ -16,6 +16,8 @@ from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.streams import Streams
 from keras_transformer.serving.work import Work
 
+STUCK = 10  # times the time of a request: a call of the model that takes longer will not return
+
 
 class Service:
     """A model in use by a server.
@@ -89,6 +91,12 @@ class Service:
             work.answer(work.model(self.model), [self.input_of("1")], [0], 1)
         if self.streams is not None:
             self.streams.warm_up()
+
+    def check_live(self) -> None:
+        """Raises a `Refusal` if the model does not return, so that nobody gets an answer."""
+        limit = STUCK * self.options.timeout
+        if self.queue.busy_seconds > limit:
+            raise Refusal(503, f"the model has not returned for more than {limit:g} seconds.")
 
     def input_of(self, value: Any) -> Any:
         """Returns the input that a value of a request is.

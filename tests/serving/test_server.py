@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import errno
 import json
+import re
 import socket
 import time
 
@@ -276,6 +277,24 @@ def test_health_and_metrics(model):
     assert f'{name}{{route="other",status="404"}} 1.0' in lines
     assert "keras_transformer_inputs_total 2.0" in lines
     assert "keras_transformer_waiting_inputs 0.0" in lines
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/v2/health/live"])
+def test_a_server_whose_model_does_not_return_is_not_alive(model, path):
+    """A call may outlast a request, which is often slow, but not by far."""
+    name = "keras_transformer_model_busy_seconds"
+    with serving(model, **NAMED, timeout=0.2) as served:
+        with held(model):
+            assert translate(served, "a")[0] == 504
+            assert served.ask("GET", path)[0] == 200
+            until(lambda: served.ask("GET", path)[0] == 503)
+            (busy,) = re.findall(rf"^{name} (\S+)$", served.ask("GET", "/metrics")[1], re.MULTILINE)
+            assert float(busy) > 2.0
+            words = served.ask("GET", path)[1]["error"]
+            assert words == "the model has not returned for more than 2 seconds."
+        until(lambda: served.ask("GET", path)[0] == 200)
+        assert f"{name} 0.0" in served.ask("GET", "/metrics")[1].splitlines()
+        assert translate(served, "later")[0] == 200
 
 
 def test_the_access_log_has_a_line_in_json_for_each_request(model):

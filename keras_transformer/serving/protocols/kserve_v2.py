@@ -55,7 +55,8 @@ class KServeV2(Protocol):
         )
 
     async def live(self, call) -> Response:
-        """Answers while the process answers at all."""
+        """Answers with status 200 unless the model does not return; see `Service.check_live`."""
+        self.service.check_live()
         return JSONResponse({"live": True})
 
     async def ready(self, call) -> Response:
