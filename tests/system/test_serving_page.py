@@ -77,6 +77,20 @@ def test_the_labels_belong_to_served_versions(texts):
     assert named and named < set(model.version_labels) == {"stable", "canary"}
 
 
+def test_every_label_of_the_proxy_is_in_the_manifest(manifest, texts):
+    """A request with another label is an error."""
+    (proxy,) = blocks(PAGE, "nginx")
+    split = re.search(r"split_clients .*?\$label \{(.*?)\}", proxy.code, re.DOTALL)[1]
+    labels = set(re.findall(r"(\w+);", split))
+    served = serving_texts.read("models.config", manifest["ConfigMap"]["data"]["models.config"])
+    for message in (served, texts["models.config"]):
+        (model,) = message.model_config_list.config
+        assert set(model.version_labels) == labels == {"stable", "canary"}
+        versions = model.model_version_policy.specific.versions
+        assert set(model.version_labels.values()) == set(versions)
+    assert f"server {manifest['Service']['metadata']['name']}:{PORTS['rest']};" in proxy.code
+
+
 def test_the_batching_equals_the_exports_except_for_threads(texts):
     ours = texts["batching_parameters.txt"]
     written = serving_texts.read("batching_parameters.txt", batching_parameters())
@@ -96,7 +110,7 @@ def test_options_of_the_server_exist(server):
 
 def test_page_and_exports_name_the_same_version_of_the_server(server):
     text = read(PAGE) + read("docs/serving.md") + templates.PAGE.template
-    images = set(re.findall(r"tensorflow/serving:?[\w.]*", text))
+    images = set(re.findall(r"(?<!github.com/)tensorflow/serving:?[\w.]*", text))
     assert images == {server["image"]} and re.fullmatch(r".*:\d+\.\d+\.\d+", server["image"])
 
 
@@ -138,11 +152,16 @@ def test_the_ports_of_the_manifest_are_those_of_the_server(manifest, pod, server
 
 
 def test_the_objects_of_the_manifest_refer_to_each_other(manifest, pod):
-    assert set(manifest) == {"ConfigMap", "Deployment", "Service", "HorizontalPodAutoscaler"}
+    assert set(manifest) == {
+        "ConfigMap", "Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler",
+    }  # fmt: skip
     assert {item["metadata"]["name"] for item in manifest.values()} == {NAME}
     deployment, labels = manifest["Deployment"], pod["metadata"]["labels"]
     assert deployment["spec"]["selector"]["matchLabels"] == labels
     assert manifest["Service"]["spec"]["selector"] == labels
+    budget = manifest["PodDisruptionBudget"]["spec"]
+    assert budget["selector"]["matchLabels"] == labels
+    assert budget["maxUnavailable"] < deployment["spec"]["replicas"]
     scaler = manifest["HorizontalPodAutoscaler"]["spec"]
     assert scaler["scaleTargetRef"] == {
         "apiVersion": deployment["apiVersion"], "kind": "Deployment", "name": NAME,
@@ -153,9 +172,22 @@ def test_the_objects_of_the_manifest_refer_to_each_other(manifest, pod):
 def test_a_pod_finishes_its_requests_before_it_ends(pod, server):
     """The pause before the end and the longest request fit into the grace period."""
     (wait,) = server["lifecycle"]["preStop"]["exec"]["command"][1:]
-    (timeout,) = [a for a in server["args"] if a.startswith("--rest_api_timeout_in_ms=")]
-    seconds = int(wait) + int(timeout.partition("=")[2]) / 1000
+    seconds = int(wait) + argument(server, "rest_api_timeout_in_ms") / 1000
     assert seconds < pod["spec"]["terminationGracePeriodSeconds"]
+
+
+def argument(server, name):
+    """Returns the number that an option of the server has."""
+    (value,) = [a.partition("=")[2] for a in server["args"] if a.startswith(f"--{name}=")]
+    return int(value)
+
+
+def test_the_attempts_to_load_a_version_end_before_the_pod_is_killed(server):
+    """With a minute for each attempt; otherwise the log would not have the reason."""
+    attempts = 1 + argument(server, "max_num_load_retries")
+    pauses = (attempts - 1) * argument(server, "load_retry_interval_micros") / 1e6
+    probe = server["startupProbe"]
+    assert attempts * 60 + pauses < probe["periodSeconds"] * probe["failureThreshold"]
 
 
 def test_addresses_on_the_page_name_the_model():
