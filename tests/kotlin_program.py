@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import tempfile
 
+from documents import blocks
+
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCES = ROOT / "examples" / "android" / "src" / "main" / "kotlin"
 PROGRAMS = ROOT / "tests" / "export" / "programs" / "kotlin"
@@ -16,12 +18,26 @@ def without_kotlin():
     return not (shutil.which("kotlinc") and shutil.which("java"))
 
 
+def activity_of_the_page():
+    """Returns the code of the activity in `docs/android.md`."""
+    (code,) = (
+        block.code
+        for block in blocks("docs/android.md", "kotlin")
+        if block.code.startswith("import ")
+    )
+    return code
+
+
 @functools.cache
 def compiled():
-    """Returns the folder of the program x.jar, a `tempfile.TemporaryDirectory`."""
+    """Returns the folder of the program x.jar, a `tempfile.TemporaryDirectory`.
+
+    The activity on the page for Android is compiled with it.
+    """
     folder = tempfile.TemporaryDirectory()
-    jar = pathlib.Path(folder.name) / "x.jar"
-    command = ["kotlinc", "-Werror", "-include-runtime", "-d", jar, SOURCES, PROGRAMS]
+    jar, page = (pathlib.Path(folder.name) / name for name in ("x.jar", "Page.kt"))
+    page.write_text(activity_of_the_page(), "utf-8")
+    command = ["kotlinc", "-Werror", "-include-runtime", "-d", jar, SOURCES, PROGRAMS, page]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     return folder

@@ -48,7 +48,7 @@ val checkModel by tasks.registering {
 
 tasks.named("preBuild") { dependsOn(checkModel) }
 
-// `gradle wrapper` writes the wrapper for this version, whatever version runs the command.
+// `gradle wrapper`, run by this version or a later one, writes the wrapper for this version.
 tasks.wrapper {
     gradleVersion = "8.13"
     distributionSha256Sum = "20f1b1176237254a6fc204d8434196fa11a4cfb387567519c61556e8710aed78"

@@ -1,4 +1,4 @@
-/** The parts of Android's activities that `MainActivity.kt` uses, to compile it without an SDK. */
+/** The parts of Android's activities that `MainActivity.kt` and the page use, to compile them without an SDK. */
 package android.app
 
 import android.content.res.AssetManager
@@ -7,6 +7,7 @@ import android.os.Bundle
 open class Activity {
     val assets = AssetManager()
     val isDestroyed: Boolean get() = TODO()
+    var title: CharSequence = ""
 
     protected open fun onCreate(state: Bundle?) {}
 
