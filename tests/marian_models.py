@@ -107,6 +107,16 @@ def arrays(options, seed=5):
     return {**weights, "special:model.yml": as_array(options)}
 
 
+def varied(weights):
+    """Scales random weights in place so that outputs depend on their sources; returns them."""
+    for name, values in weights.items():
+        if name.endswith("ln_bias") or name[-3:-1] == "_b":
+            values *= 0.1
+        elif name[-3:-1] == "_W" and ("context" in name or name[-1] in "qk"):
+            values *= 3
+    return weights
+
+
 def as_array(options):
     """Returns settings as a file stores them."""
     return np.frombuffer(yaml.safe_dump(options).encode() + b"\0", "int8")

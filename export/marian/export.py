@@ -35,9 +35,9 @@ from keras_transformer.pretrained.files.marian.npz import write_npz
 from keras_transformer.pretrained.files.marian.settings import (
     DEFAULT_LENGTH_FACTOR,
     LENGTH_FACTOR,
-    as_yaml,
 )
 from keras_transformer.pretrained.files.marian.weights import read
+from keras_transformer.pretrained.files.marian.yaml_files import as_yaml
 from keras_transformer.pretrained.read import read_checkpoint
 from keras_transformer.tasks.pipeline import Pipeline
 from keras_transformer.text.sentencepiece_model import SpecialIds

@@ -99,8 +99,9 @@ def hugging_face(directory, run, **options) -> None:
     type=EXISTING_FILE,
     multiple=True,
     group="Model",
-    help="SentencePiece file of both languages; repeat it if source and target have separate "
-    "files.  [default: the .spm files beside MODEL]",
+    help="SentencePiece file of both languages, or Marian's table of tokens and ids (.yml, .json, "
+    ".txt); repeat it for several files, source before target.  [default: the files that "
+    "decoder.yml names, otherwise those beside MODEL]",
 )
 @option(
     "--gelu",
@@ -127,10 +128,9 @@ def marian(
     """Convert a model of Marian.
 
     MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
-    8 bits, as used by browsers, are converted to floats.
+    8 bits, as used by browsers, are converted to floats. In a release of OPUS-MT, source.spm and
+    target.spm split texts, and the token ids come from the file vocab.yml.
     """
-    if len(vocabularies) > 2:
-        raise click.UsageError("--vocab must be given once, or twice: for source and target.")
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}
     options["max_length_ratio"] = max_length_ratio
     write_run(run, model, files, vocabularies=vocabularies or None, **options)

@@ -62,7 +62,7 @@ WRAPPERS = {
         "keras_transformer/serving/server.py",
     },
     "prometheus_client": {"keras_transformer/serving/metrics.py"},
-    "yaml": {"keras_transformer/pretrained/files/marian/settings.py"},
+    "yaml": {"keras_transformer/pretrained/files/marian/yaml_files.py"},
 }
 # Layers with an implementation or check of their own for TensorFlow, which other backends do
 # without.

@@ -1,6 +1,5 @@
 """Marian's own model files, `.npz` and `.bin`, with their vocabularies beside them."""
 
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +17,7 @@ from keras_transformer.pretrained.family import Family
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS, in_floats
 from keras_transformer.pretrained.files.marian.gelu import SIGMOID, as_swish, form_of
 from keras_transformer.pretrained.files.marian.settings import read_length_factor, read_settings
+from keras_transformer.pretrained.files.marian.sides import read_sides
 from keras_transformer.pretrained.files.marian.weights import (
     LOGITS,
     READERS,
@@ -29,9 +29,7 @@ from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
 from keras_transformer.pretrained.settings import CheckpointSettings
-from keras_transformer.text.piece_table import PieceTable
-from keras_transformer.text.sentencepiece_model import SpecialIds
-from keras_transformer.text.tokenizers import SentencePieceTokenizer, Tokenizers
+from keras_transformer.text.tokenizers import Tokenizers
 
 EPSILON = 1e-6  # of Marian's layer normalisation
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu"}  # Marian's names and Keras's
@@ -70,8 +68,6 @@ EXPRESSIBLE = {
     )
 }
 FLAGS = ("tied-embeddings-all", "tied-embeddings", "tied-embeddings-src", "output-omit-bias")
-SILENT_PIECE = "<s>"  # name of the entry that pads and starts
-SOURCES = ("source", "src")  # begin the name of the vocabulary of sources
 
 
 class Marian(Family):
@@ -79,8 +75,9 @@ class Marian(Family):
 
     Args:
         folder: A `CheckpointFolder`.
-        vocabularies: The SentencePiece file of both languages, or those of source and target.
-            `None`: those beside the model, see `vocabularies_beside`.
+        vocabularies: The SentencePiece file of both languages, or those of source and target. If
+            a table has the ids of the tokens, also this table, or those of source and target.
+            `None`: those beside the model, see `find_vocabularies`.
         gelu: Which function a file with the activation gelu means: `"exact"`, or `"sigmoid"`, which
             is `x * sigmoid(1.702 x)`. `None`: by the version of Marian that the file names.
         max_length_ratio: Factor of the length of a source at which an output ends. `None`: that of
@@ -93,7 +90,7 @@ class Marian(Family):
     listing = Listing(
         {"": ("Marian",)},
         "marian.md",
-        "`*.spm`",
+        "`*.spm`; of OPUS-MT's releases also `*vocab.yml`",
         exports=("marian",),
         tried=("a student that Marian trained",),
     )
@@ -101,21 +98,9 @@ class Marian(Family):
     def __init__(self, folder, vocabularies=None, gelu=None, max_length_ratio=None, **changes):
         self._gelu, self._length_factor, self._changes = gelu, max_length_ratio, changes
         super().__init__(folder)
-        files = vocabularies_beside(folder.model) if vocabularies is None else vocabularies
-        if not 1 <= len(files) <= 2:
-            raise ValueError(
-                "`vocabularies` must be one file, or those of source and target. "
-                f"Received: {len(files)}."
-            )
-        files = [pathlib.Path(file) for file in (files[0], files[-1])]
-        self._models = [file.read_bytes() for file in files]
         sizes = self.settings.get("dim-vocabs")
-        self._sides = [*map(self._special_ids, files, self._models, sizes)]
-        if self._sides[0].eos_id != self._sides[1].eos_id:
-            raise ValueError(
-                "`vocabularies` must have the same id for the end of a sentence. "
-                f"Received: {self._sides[0].eos_id} and {self._sides[1].eos_id}."
-            )
+        self._sides = read_sides(folder.model, vocabularies, sizes)
+        self.notes += dict.fromkeys(note for side in self._sides for note in side.notes)
 
     @classmethod
     def matches(cls, folder) -> bool:  # noqa: D102
@@ -147,15 +132,15 @@ class Marian(Family):
         vocabularies, which have as many entries then, is `pad_id` and `bos_id`; it has no text,
         and the model gives it no probability.
         """
-        settings, separate = self.settings, self._models[0] != self._models[1]
+        settings, (source, target) = self.settings, self._sides
         silent = max(settings.get("dim-vocabs"))
         output = "target" if settings.flag("tied-embeddings") else "none"
         return TransformerConfig(
             vocab_size=silent + 1,
-            target_vocab_size=silent + 1 if separate else None,
+            target_vocab_size=None if source.entries == target.entries else silent + 1,
             pad_id=silent,
             bos_id=silent,
-            eos_id=self._sides[1].eos_id,
+            eos_id=target.eos_id,
             tie="all" if settings.flag("tied-embeddings-all") else output,
             output_bias=True,
             num_layers=settings.count("enc-depth"),
@@ -184,22 +169,11 @@ class Marian(Family):
         return weights_of(config, self.settings.get("dim-vocabs"), self.tensors)
 
     def tokenizers(self, config) -> Tokenizers:  # noqa: D102
-        special = {name: getattr(config.tokens, name) for name in ("pad_id", "bos_id", "eos_id")}
-        names = {config.tokens.pad_id: SILENT_PIECE}
-        source, target = (
-            SentencePieceTokenizer(
-                model,
-                PieceTable(
-                    range(ids.size),
-                    config.tokens.vocab_size,
-                    unk_id=ids.unk_id,
-                    names=names,
-                    **special,
-                ),
-            )
-            for model, ids in zip(self._models, self._sides, strict=True)
-        )
-        return Tokenizers.of(source if self._models[0] == self._models[1] else [source, target])
+        source, target = self._sides
+        first = source.tokenizer(config)
+        if (source.model, source.entries) == (target.model, target.entries):
+            return Tokenizers.of(first)
+        return Tokenizers.of([first, target.tokenizer(config)])
 
     def generation(self) -> Generation:
         """Returns greedy search that never emits the unknown piece, with Marian's length limit.
@@ -216,22 +190,6 @@ class Marian(Family):
         version = str(self.settings.get("version", "")).strip() or None
         name = self.folder.model.name
         return {"format": self.name, "name": name, "license": None, "marian": version}
-
-    def _special_ids(self, file, model, size):
-        """The ids that a vocabulary defines, where the model has `size` entries for it."""
-        try:
-            ids = SpecialIds.of(model)
-        except ValueError as error:
-            raise ValueError(f"{file}: {error}") from error
-        sizes = f"{file} has {ids.size} pieces, the model {size} entries for them"
-        if ids.size > size:
-            raise ValueError(f"{sizes}.")
-        if ids.eos_id < 0:
-            raise ValueError(f"{file} has no piece that ends a sentence.")
-        note = f"{sizes}: is it the model's own?"
-        if ids.size < size and note not in self.notes:
-            self.notes.append(note)
-        return ids
 
 
 def _check_settings(settings):
@@ -252,22 +210,3 @@ def _check_settings(settings):
         raise settings.wrong("dim-vocabs", "the sizes of two vocabularies")
     if settings.flag("tied-embeddings-all") and sizes[0] != sizes[1]:
         raise settings.wrong("dim-vocabs", "of equal sizes with `tied-embeddings-all`")
-
-
-def vocabularies_beside(path) -> list[pathlib.Path]:
-    """Returns the SentencePiece files of a model, those in its folder: one, or source and target.
-
-    Of two that of the source is `source.spm` or begins with `src`, as in browsers.
-
-    Raises:
-        ValueError: If there is none, or it is not clear which they are.
-    """
-    files = sorted(path.parent.glob("*.spm"), key=lambda file: not file.name.startswith(SOURCES))
-    clear = len(files) == 1 or [file.name.startswith(SOURCES) for file in files] == [True, False]
-    if not clear:
-        names = ", ".join(file.name for file in files) or "none"
-        raise ValueError(
-            f"{path} must have one vocabulary beside it, a .spm file, or source.spm and target.spm."
-            f" Received: {names}."
-        )
-    return files

@@ -260,7 +260,7 @@ def test_without_a_bias_the_padding_token_also_has_no_probability(tmp_path):
         ({"dim_emb": None}, "`dim-emb` must be a whole number of at least 1. Received: nothing"),
         ({"enc_depth": 10**9}, "the tensor encoder_l1000000000_ffn_W1 is missing"),
         ({"dim_emb": 18}, r"encoder_l2_ffn_W1 must have the shape \[18, 24\]"),
-        ({"dim_vocabs": [40, 40]}, r"Wemb must have the shape \[40, 16\]"),
+        ({"dim_vocabs": [40, 40]}, "37.spm has 37 pieces, the model 40 entries"),
         ({"dim_vocabs": [37]}, "`dim-vocabs` must be the sizes of two vocabularies"),
         ({"dec_depth": 2}, "the tensor decoder_l2_ffn_W1 is missing"),
         ({"enc_depth": 1}, "Unused: encoder_l2_ffn_W1, encoder_l2_ffn_W2.* and 13 more"),
@@ -282,6 +282,10 @@ def test_settings_that_cannot_be_expressed_are_reported(tmp_path, changes, messa
     ("change", "message"),
     [
         (lambda arrays: arrays.pop("Wemb"), "model.npz: the tensor (encoder_Wemb|Wemb) is missing"),
+        (
+            lambda arrays: arrays.update(Wemb=arrays["Wemb"][:30]),
+            r"Wemb must have the shape \[37, 16\].* Received: \[30, 16\]",
+        ),
         (lambda arrays: arrays.pop("decoder_l1_rnn_bf"), "decoder_l1_rnn_bf is missing"),
         (
             lambda arrays: arrays.update(decoder_l1_rnn_bf=np.zeros((1, 9), "float32")),
@@ -328,15 +332,6 @@ def test_vocabularies_are_found_next_to_the_model(tmp_path):
         from_pretrained(path)
 
 
-def test_a_vocabulary_smaller_than_the_models_is_mentioned(tmp_path):
-    options = marian_models.settings()
-    assert converted(tmp_path, options).notes == []
-    small = tmp_path / "small.spm"
-    small.write_bytes(marian_models.vocabulary(31))
-    (note,) = read_checkpoint(tmp_path / "model.npz", vocabularies=[small]).notes
-    assert note.startswith(f"{small} has 31 pieces, the model 37 entries for them")
-
-
 def test_vocabularies_that_do_not_fit_are_reported(tmp_path):
     options = marian_models.settings()
     write_npz(tmp_path / "model.npz", marian_models.arrays(options))
@@ -344,10 +339,13 @@ def test_vocabularies_that_do_not_fit_are_reported(tmp_path):
     large.write_bytes(marian_models.vocabulary(41))
     with pytest.raises(ValueError, match="large.spm has 41 pieces, the model 37 entries"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
+    large.write_bytes(marian_models.vocabulary(31))
+    with pytest.raises(ValueError, match="large.spm has 31 pieces, the model 37 entries"):
+        read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
     large.write_bytes(b"- a\n- b\n")
     with pytest.raises(ValueError, match="large.spm: `model` must be the bytes of a SentencePiece"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[large])
-    with pytest.raises(ValueError, match="`vocabularies` must be one file"):
+    with pytest.raises(ValueError, match="`vocabularies` must be one SentencePiece file"):
         read_checkpoint(tmp_path / "model.npz", vocabularies=[])
 
 

@@ -4,24 +4,15 @@ import pathlib
 from typing import Any
 
 import numpy as np
-import yaml
 
 from keras_transformer.checks import is_finite
 from keras_transformer.pretrained.files.marian.arrays import SETTINGS
+from keras_transformer.pretrained.files.marian.yaml_files import as_yaml, from_yaml
 from keras_transformer.search_settings import LEAST_RATIO
 
 LARGEST = 2**16  # bytes; Marian writes about 3,000
 LENGTH_FACTOR = "max-length-factor"
 DEFAULT_LENGTH_FACTOR = 3.0  # of Marian
-
-
-class _Loader(yaml.SafeLoader):
-    """Loads YAML without aliases, by which a few bytes could represent billions of values."""
-
-    def compose_node(self, parent, index):
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias")
-        return super().compose_node(parent, index)
 
 
 def read_settings(arrays, path) -> dict[str, Any]:
@@ -40,7 +31,7 @@ def read_settings(arrays, path) -> dict[str, Any]:
     if not isinstance(content, np.ndarray) or content.nbytes > LARGEST:
         raise ValueError(f"{path} is damaged: {SETTINGS} must be text of at most {LARGEST} bytes.")
     try:
-        settings = yaml.load(content.tobytes().rstrip(b"\0").decode(), _Loader)  # noqa: S506
+        settings = from_yaml(content.tobytes().rstrip(b"\0").decode())
     except Exception as error:  # PyYAML raises nearly any error for invalid numbers or dates
         raise ValueError(f"{path} is damaged: {SETTINGS} is not YAML.") from error
     if not isinstance(settings, dict):
@@ -51,8 +42,7 @@ def read_settings(arrays, path) -> dict[str, Any]:
 def read_length_factor(path, settings) -> float:
     """Returns the factor of the source's length at which Marian ends an output.
 
-    The settings of a decoder are in YAML files beside the model that name it under `models`, such
-    as `model.npz.decoder.yml`. They may differ from the settings of training in the model itself.
+    That of `decoder_settings` may differ from the settings of training in the model itself.
 
     Args:
         path: The model.
@@ -64,8 +54,8 @@ def read_length_factor(path, settings) -> float:
     """
     files = {
         file: content[LENGTH_FACTOR]
-        for file in sorted(path.parent.glob("*.yml"))
-        if LENGTH_FACTOR in (content := _decoder_settings(file, path.name))
+        for file, content in decoder_settings(path).items()
+        if LENGTH_FACTOR in content
     }
     if not files:
         files = {path: settings.get(LENGTH_FACTOR, DEFAULT_LENGTH_FACTOR)}
@@ -83,12 +73,26 @@ def read_length_factor(path, settings) -> float:
     return float(factor)
 
 
-def _decoder_settings(file, model):
+def decoder_settings(path) -> dict[pathlib.Path, dict[str, Any]]:
+    """Returns the settings of a model's decoder by file.
+
+    These are the YAML files beside the model that name it under `models`, such as `decoder.yml` or
+    `model.npz.decoder.yml`.
+
+    Args:
+        path: The model.
+    """
+    files = sorted(path.parent.glob("*.yml"))
+    contents = {file: _settings_of(file, path.name) for file in files}
+    return {file: content for file, content in contents.items() if content}
+
+
+def _settings_of(file, model):
     """Returns the settings of a YAML file that names a model, otherwise an empty dictionary."""
     try:
         if file.stat().st_size > LARGEST:
             return {}
-        settings = yaml.load(file.read_bytes().decode(), _Loader)  # noqa: S506
+        settings = from_yaml(file.read_bytes().decode())
     except Exception:  # not readable, or not YAML: it is no file of this model
         return {}
     models = settings.get("models") if isinstance(settings, dict) else None
@@ -99,8 +103,3 @@ def _decoder_settings(file, model):
 def settings_array(settings) -> np.ndarray:
     """Returns settings in the form of a file: int8 with a NUL at the end."""
     return np.frombuffer(as_yaml(settings).encode() + b"\0", np.int8)
-
-
-def as_yaml(settings) -> str:
-    """Returns a dictionary as YAML."""
-    return yaml.safe_dump(settings, default_flow_style=False, sort_keys=True)
