@@ -124,8 +124,13 @@ def configured(service: Service, app: Any) -> uvicorn.Config:
         proxy_headers=False,
         limit_concurrency=possible_connections(options.max_connections),
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=int(options.timeout + options.read_timeout) + 1,
+        timeout_graceful_shutdown=graceful_seconds(options),
     )
+
+
+def graceful_seconds(options: ServerOptions) -> int:
+    """Returns the seconds in which the requests that were accepted must be answered at the end."""
+    return int(options.timeout + options.read_timeout) + 1
 
 
 def possible_connections(most: int) -> int:

@@ -246,6 +246,20 @@ def test_streams_that_have_begun_are_finished_when_the_server_stops(endless):
         assert response.read().count(b'"x"') == LONG - 1
 
 
+def test_a_stream_that_takes_too_long_is_cut_off_when_the_server_stops(endless):
+    with (
+        serving(endless, timeout=0.5, read_timeout=0.5) as served,
+        open_stream(served, "a") as response,
+    ):
+        endless.opened.clear()  # its next token does not come
+        begin = time.monotonic()
+        served.server.handle_exit(15, None)
+        with contextlib.suppress(http.client.IncompleteRead):
+            assert b"[DONE]" not in response.read()
+        assert 1.5 < time.monotonic() - begin < 8  # `graceful_seconds` are 2
+        endless.opened.set()
+
+
 def test_clients_share_turns_and_get_what_they_get_alone(served):
     bodies = [
         {"prompt": prompt, "max_tokens": 1 + number % 6, **sampling}
