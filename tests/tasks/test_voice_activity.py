@@ -1,5 +1,6 @@
 """Voice activity: intervals and times, against loops over single samples, and recognizers."""
 
+import dataclasses
 import json
 import sys
 import types
@@ -242,6 +243,15 @@ class InMemory(OpenPass):
         return self._pipeline.predict(**inputs)
 
 
+def check_equal(results, expected):
+    """Equal but for the rounding of float32: other batches may be computed by other kernels."""
+    scores = [one.log_probability for one in expected]
+    assert [one.log_probability for one in results] == pytest.approx(scores, rel=1e-6)
+    pairs = zip(results, scores, strict=True)
+    results = [dataclasses.replace(one, log_probability=score) for one, score in pairs]
+    assert results == expected
+
+
 def test_an_export_reads_recordings_of_any_length():
     """Its transcripts are those of the run, with and without a detector."""
     run = speech_recognizer()
@@ -252,11 +262,13 @@ def test_an_export_reads_recordings_of_any_length():
         own = {name: value for name, value in settings.items() if name != "windows"}
         results = export.with_settings(**settings).answer_batch(recordings)
         expected = run.with_settings(**own).transcribe(recordings)
-        assert results == expected and results[0].windows == expected[0].windows
+        check_equal(results, expected)
+        windows = [(one.start, one.end, one.text) for one in expected[0].windows]
+        assert [(one.start, one.end, one.text) for one in results[0].windows] == windows
         assert not any(result.truncated for result in results)
     both = export.with_settings(windows="overlap").with_settings(**halves)
     assert both.codec.reading.windows == "overlap" and export.codec.reading.voice_activity is None
-    assert export.answer_batch(recordings) == run.transcribe(recordings)
+    check_equal(export.answer_batch(recordings), run.transcribe(recordings))
     for windows, reason in (
         ("timestamps", "`windows` must be 'overlap' for an export that reads no frames; those"),
         ("all", "`windows` must be one of 'overlap', 'timestamps', 'context'. Received"),
