@@ -32,28 +32,30 @@ Results and answers go to stdout. Progress, warnings and errors go to stderr. An
 `--traceback` before the command also shows where in the code it was raised.
 """
 VARIABLES = {
-    "KERAS_TRANSFORMER_DATA": "Folder of real data that configurations of the package name, such "
-    "as `multi30k`: see [Real data](data.md). Any path in a configuration may contain variables.",
+    "KERAS_TRANSFORMER_DATA": "Folder of the real data that some packaged configurations need, "
+    "such as `multi30k`: see [Real data](data.md). Any path in a configuration may contain "
+    "environment variables.",
     "KERAS_TRANSFORMER_API_KEY": "`serve`: the key that requests must have, unless "
     "`--api-key-file` names a file.",
-    "TF_CPP_MIN_LOG_LEVEL": "Severity from which on TensorFlow's messages are shown: 0 all, 1 "
-    "warnings, 2 errors, 3 none. Default: 3.",
-    "TF_CONFIG": "`train --strategy multi_worker`: the machines, and which of them this one is: "
-    "see [Training at scale](scale.md).",
+    "TF_CPP_MIN_LOG_LEVEL": "Messages of TensorFlow that are shown: 0 all, 1 warnings and "
+    "errors, 2 errors, 3 none. Default: 3.",
+    "TF_CONFIG": "`train --strategy multi_worker`: the list of machines, and the index of this "
+    "machine: see [Training at scale](scale.md).",
     "TPU_NAME": "`train --strategy tpu`: the TPU.",
     "TFDS_DATA_DIR": "Folder of TensorFlow Datasets and of generated data. Default: "
     "`~/tensorflow_datasets`.",
-    "HF_TOKEN, HF_HOME, HF_ENDPOINT": "`convert hf` with the name of a repository: as in the "
-    "package `huggingface_hub`, which downloads it.",
-    "ONEDNN_MAX_CPU_ISA": "Limit of the processor's instructions in oneDNN. If it leaves out "
-    "bfloat16, `train` does not choose that precision.",
+    "HF_TOKEN, HF_HOME, HF_ENDPOINT": "Settings of the package `huggingface_hub`, with which "
+    "`convert hf` downloads a repository.",
+    "ONEDNN_MAX_CPU_ISA": "Newest processor instructions that oneDNN may use. If they do not "
+    "include bfloat16, `train` does not choose this precision.",
     "CT2_FORCE_CPU_ISA, XLA_FLAGS": "Settings of CTranslate2 and XLA. The report of an export "
-    "contains their values, and that of `ONEDNN_MAX_CPU_ISA`.",
-    "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "Unless it is set, `export` and `convert` set it to 1, so "
-    "that TensorFlow returns free memory.",
-    "GLIBC_TUNABLES, MALLOC_MMAP_THRESHOLD_": "If one of them sets the C library's threshold for "
-    "large blocks, `export` and `convert` do not change it.",
-    "KERAS_BACKEND": "Every command sets it to `tensorflow`, the only backend of this package.",
+    "contains the values of these variables and of `ONEDNN_MAX_CPU_ISA`.",
+    "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "If this variable is not set, `export` and `convert` set "
+    "it to 1, so that TensorFlow returns free memory to the system.",
+    "GLIBC_TUNABLES, MALLOC_MMAP_THRESHOLD_": "If one of these variables sets the C library's "
+    "threshold for large blocks, `export` and `convert` do not change this threshold.",
+    "KERAS_BACKEND": "Every command sets this variable to `tensorflow`, the only backend that "
+    "the commands support.",
 }
 NEXT = """\
 ## Read next
@@ -169,7 +171,7 @@ def front() -> list[str]:
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
     lines += ["", "## Completion", ""]
     lines += [
-        "A line in the start file of a shell lets it complete commands, options and choices.",
+        "With a line in its start file, a shell completes commands, options and choices.",
         "",
     ]
     for shell, line in COMPLETION:

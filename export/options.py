@@ -37,8 +37,8 @@ def lengths(needs: str | None = None, requires: str | None = None) -> Any:
     """Returns the field with the source lengths for which graphs of fixed shape are built."""
     return setting(
         None,
-        "Source lengths, in tokens: a graph of fixed shape is built for each. A shorter source is "
-        "padded to the next length; the last length is the maximum.",
+        "Source lengths, in tokens. A graph of fixed shape is built for each length. A source "
+        "is padded to the next larger length. The last length is the maximum.",
         kind=tuple,
         is_optional=True,
         metavar="N,N,...",
@@ -55,8 +55,8 @@ def batch_sizes(
     """Returns the field with the batch sizes for which graphs of fixed shape are built."""
     return setting(
         default,
-        "Batch sizes: a graph of fixed shape is built for each. Other batches are padded to the "
-        "next larger size, or split.",
+        "Batch sizes. A graph of fixed shape is built for each size. Other batches are padded "
+        "to the next larger size, or split.",
         kind=tuple,
         is_optional=default is None,
         metavar="N,N,...",
@@ -167,7 +167,7 @@ class QuantizedOptions(CheckedSettings):
     quantize: str = setting("none", "", kind=str)
     min_agreement: float | None = setting(
         None,
-        "Minimum share of tokens that agree with the run's, on this processor.",
+        "Minimum share of tokens that are equal to the run's on this processor.",
         kind=float,
         least=0,
         most=1,

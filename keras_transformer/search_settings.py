@@ -185,9 +185,9 @@ def length_limit(placeholder: int | None = None) -> Any:
     """
     return setting(
         None,
-        "Maximum number of new tokens of an output, its end token included. Those of a prompt, and "
-        "a language at its beginning, do not count. The model's own length always limits the "
-        "whole.",
+        "Maximum number of new tokens of an output, including its end token. The tokens of a "
+        "prompt and a language token at the beginning do not count. The maximum length of the "
+        "model always applies as well.",
         least=1,
         is_optional=True,
         shape=(),
@@ -372,7 +372,8 @@ class SampleSettings(SearchSettings):
     max_length: int | None = length_limit()
     min_p: float = setting(
         0.0,
-        "Draw from the tokens whose probability is at least P times that of the most likely one.",
+        "Draw from the tokens whose probability is at least P times the probability of the "
+        "most likely token.",
         kw_only=True,
         kind=float,
         least=0,

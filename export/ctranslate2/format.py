@@ -37,8 +37,8 @@ FORMAT = Format(
     "ctranslate2",
     """Write a model folder for CTranslate2.
 
-    DIRECTORY also contains the vocabulary. RUN generates text, or answers in one pass about a text;
-    in that case head.npz in DIRECTORY has the weights of the prediction head.
+    DIRECTORY also contains the vocabulary. RUN generates text, or is an encoder that answers in one
+    pass. For an encoder, head.npz in DIRECTORY contains the weights of the prediction head.
     """,
     "keras-transformer export ctranslate2 runs/base ct2 --quantize int8",
     CTranslate2Options,

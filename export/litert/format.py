@@ -95,8 +95,8 @@ class LiteRTOptions(options.FileOptions):
     )
     converter: str | None = setting(
         None,
-        "Program that writes the graphs: TensorFlow's converter, or LiteRT's own, which reads "
-        "StableHLO and neither quantises nor takes strings.",
+        "Program that writes the graphs: TensorFlow's converter, or LiteRT's own converter, "
+        "which reads StableHLO. LiteRT's converter supports neither quantisation nor strings.",
         kind=str,
         choices=CONVERTERS,
         is_optional=True,
@@ -114,16 +114,17 @@ class LiteRTOptions(options.FileOptions):
     )
     unrolled: bool = setting(
         False,
-        "Write signatures without loops, for accelerators that run none: the program that loads "
-        "the file repeats a step until the output ends.",
+        "Write signatures without loops, for accelerators that cannot run loops. The program "
+        "that loads the file repeats a step until the output ends.",
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,
         excludes="streaming",
     )
     streaming: bool = options.streaming(
-        "Let a call return one token, and take keys and values of those before it: for chats, and "
-        "other texts that appear while they are generated. --lengths are numbers of positions.",
+        "Let a call return one token, and take the keys and values of the tokens before it. "
+        "This is for chats and other texts that are shown while they are generated. --lengths "
+        "are then numbers of positions.",
         excludes="tokenizer",
     )
 
@@ -151,7 +152,7 @@ keras-transformer export litert runs/base model.tflite --tokenizer""",
     of_pipeline=("max_length", "shortlist", "banned", "prefix"),
     calibrated="int8_static",
     beams=beams_of_graphs(
-        "a .tflite file", "Also export beam search with N hypotheses, beside greedy search."
+        "a .tflite file", "Export beam search with N hypotheses in addition to greedy search."
     ),
     opened_with=(
         *(

@@ -73,8 +73,8 @@ class OnnxOptions(options.FileOptions):
         excludes="alignment",
     )
     streaming: bool = options.streaming(
-        "Let a call return one token, and take and return the keys and values of those before it: "
-        "for chats, and other texts that appear while they are generated.",
+        "Let a call return one token, and take and return the keys and values of the tokens "
+        "before it. This is for chats and other texts that are shown while they are generated.",
         excludes="tokenizer",
     )
 
@@ -83,9 +83,9 @@ FORMAT = Format(
     "onnx",
     """Write an .onnx file for ONNX Runtime.
 
-    The file contains one search, greedy, a beam or sampling, with its decoding loop, and the
-    vocabulary. With --tokenizer it takes and returns strings, otherwise token ids, for any number
-    of texts of any length.
+    The file contains the vocabulary and one search with its decoding loop: greedy search, beam
+    search or sampling. It takes any number of texts of any length. With --tokenizer, it takes and
+    returns strings, otherwise token ids.
     """,
     """# Beam search:
 keras-transformer export onnx runs/base model.onnx --beam 4

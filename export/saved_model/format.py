@@ -58,7 +58,7 @@ class SavedModelOptions(CheckedSettings):
     token_scores: bool = options.token_scores("Add the signature token_scores, which also returns")
     jit: bool = setting(
         False,
-        "Let XLA compile the searches when the server loads the model. On a CPU, TensorFlow "
+        "Let XLA compile the searches when a server loads the model. On a CPU, TensorFlow "
         "Serving then needs --xla_cpu_compilation_enabled=true.",
         kind=bool,
         group="Graph",
@@ -106,10 +106,10 @@ token_scores     as serving_default, with tokens and their scores
 languages        as serving_default; source and target language are inputs
                  of each sentence (of multilingual models)
 
-The options of beam search apply to every signature with a beam. A classifier has the
-signatures serving_default and tokens, which return labels. Speech recognition has
-serving_default and samples, and options, where language, task and timestamps are inputs, if the
-model has these choices.
+The options of beam search apply to every signature with a beam. A classifier has the signatures
+serving_default and tokens, which return labels. Speech recognition has the signatures
+serving_default and samples. If language, task and timestamps can be chosen, it also has the
+signature options, which takes them as inputs.
 """
 
 FORMAT = Format(

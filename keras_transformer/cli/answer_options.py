@@ -22,10 +22,11 @@ def answer_options(command) -> Any:
             "--glossary",
             type=EXISTING_FILE,
             group=HEADING,
-            help="File of lines with a source term, a tab and a target term: where a line "
-            "contains the source term, its output contains the target term. Several lines with "
-            "the same source term list spellings, of which one is enough. Without --beam, the "
-            "beam is the run's own, but has at least 10 hypotheses.",
+            help="File of terms. Each line has a source term, a tab and a target term. If an "
+            "input contains the source term, its output contains the target term. Several "
+            "lines with the same source term list alternative target terms, of which the "
+            "output contains at least one. Without --beam, the beam is the run's own, but has "
+            "at least 10 hypotheses.",
         ),
         BANNED,
         PREFIX,
@@ -33,46 +34,47 @@ def answer_options(command) -> Any:
             "--prefixes",
             type=EXISTING_FILE,
             group=HEADING,
-            help="File with the beginning of each output, one per input line; an empty line for "
-            "none.",
+            help="File with the beginning of each output, one per input line. An empty line "
+            "means no beginning.",
         ),
         option(
             "--source-language",
             metavar="CODE",
             group="Languages",
-            help="Language of the lines, for a multilingual MODEL, such as deu_Latn; in speech "
-            "recognition of the recordings, such as de or german, or auto: it is detected.  "
-            "[default: the MODEL's own]",
+            help="Language of the lines, for a multilingual MODEL, such as deu_Latn. In speech "
+            "recognition, the language of the recordings, such as de or german; auto detects "
+            "it.  [default: the MODEL's own]",
         ),
         option(
             "--target-language",
             metavar="CODE",
             group="Languages",
-            help="Language of the translations, for a multilingual MODEL; in speech recognition "
-            "the source language, or English: the text is translated.  [default: the MODEL's own]",
+            help="Language of the translations, for a multilingual MODEL. In speech "
+            "recognition, the source language, or English to translate the text.  [default: "
+            "the MODEL's own]",
         ),
         option(
             "--no-answer/--always-answer",
             default=None,
             group="Answers",
-            help="In question answering: leave an answer empty if it is more probable that the "
-            "passage has none.  [default: the run's own setting]",
+            help="In question answering: leave an answer empty if the passage more probably "
+            "contains no answer.  [default: the run's own setting]",
         ),
         option(
             "--dimensions",
             type=LimitedNumber(int, 1),
             metavar="N",
             group="Answers",
-            help="In sentence embeddings: write the first N numbers of a vector, scaled to unit "
-            "length if the run's vectors are.  [default: all]",
+            help="In sentence embeddings: write the first N numbers of a vector. If the run's "
+            "vectors have unit length, these are scaled to unit length.  [default: all]",
         ),
         option(
             "--max-active",
             type=LimitedNumber(int, 1),
             metavar="N",
             group="Answers",
-            help="In sparse embeddings: write the N tokens with the largest weights, or fewer.  "
-            "[default: that of the run, 256 unless it was changed]",
+            help="In sparse embeddings: write at most N tokens, the ones with the largest "
+            "weights.  [default: that of the run, 256 unless it was changed]",
         ),
         option(
             "--prompt",
@@ -112,33 +114,34 @@ def answer_options(command) -> Any:
             is_flag=True,
             default=None,
             group="Answers",
-            help="In classification with several labels: write each answer as an object in JSON, "
-            "from the labels to their probabilities, the highest first; with --threshold 0 all "
-            "labels.",
+            help="In classification with several labels: write each answer as a JSON object "
+            "with the labels and their probabilities, the highest first. With --threshold 0, "
+            "it contains all labels.",
         ),
         option(
             "--hops",
             is_flag=True,
             default=None,
             group="Answers",
-            help="In questions about stories: write each answer as an object in JSON, with the "
-            "sentences and the attention of each hop of a memory network to them.",
+            help="In questions about stories: write each answer as a JSON object, with the "
+            "sentences and the attention that each hop of a memory network gives them.",
         ),
         option(
             "--timestamps",
             is_flag=True,
             default=None,
             group="Answers",
-            help="In speech recognition: write a line for each segment of a recording: number of "
-            "its input line, tab, start, tab, end, both in seconds, tab, text.",
+            help="In speech recognition: write a line for each segment of a recording. The "
+            "fields, separated by tabs, are the number of the input line, start and end in "
+            "seconds, and the text.",
         ),
         option(
             "--words",
             is_flag=True,
             default=None,
             group="Answers",
-            help="In speech recognition with Whisper: as --timestamps, with a line for each word; "
-            "with --subtitles, a subtitle for each word.",
+            help="In speech recognition with Whisper: like --timestamps, but with a line for "
+            "each word. With --subtitles, a subtitle for each word.",
         ),
         option(
             "--subtitles",
@@ -153,24 +156,24 @@ def answer_options(command) -> Any:
             type=LimitedNumber(float, 0, 1),
             metavar="P",
             group="Answers",
-            help="In speech recognition with Whisper: leave a recording, or a window of a long "
-            "one, empty if the probability that nobody speaks is above P, and the text is "
-            "improbable. 1: never.  [default: that of the checkpoint, mostly 0.6]",
+            help="In speech recognition with Whisper: leave out the text of a recording, or of "
+            "a window of a long recording, if the text is improbable and the probability that "
+            "nobody speaks is above P. 1: never.  [default: that of the checkpoint, mostly 0.6]",
         ),
         option(
             "--log-probability-threshold",
             type=float,
             metavar="X",
             group="Answers",
-            help="A text is improbable, see --no-speech-threshold, if the mean log-probability of "
-            "its tokens is below X.  [default: that of the checkpoint, mostly -1]",
+            help="For --no-speech-threshold, a text is improbable if the mean log-probability "
+            "of its tokens is below X.  [default: that of the checkpoint, mostly -1]",
         ),
         option(
             "--compression-ratio-threshold",
             type=LimitedNumber(float, above=0),
             metavar="R",
             group="Answers",
-            help="In speech recognition with Whisper: warn of a text that repeats itself if zlib "
+            help="In speech recognition with Whisper: warn that a text repeats itself if zlib "
             "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, "
             "mostly 2.4]",
         ),
@@ -178,19 +181,20 @@ def answer_options(command) -> Any:
             "--windows",
             type=click.Choice([*WINDOWS]),
             group="Answers",
-            help="In speech recognition: how a long recording is read. overlap: windows overlap, "
-            "and their texts are joined where they agree; timestamps, with Whisper: a window "
-            "begins where the last complete segment ended; context: the same, and MODEL also "
-            "reads the text before.  [default: timestamps with Whisper, otherwise overlap]",
+            help="In speech recognition: how a long recording is read. overlap: windows "
+            "overlap, and their texts are joined where they agree; timestamps, with Whisper: a "
+            "window begins where the last complete segment ended; context: like timestamps, "
+            "but MODEL also reads the text before the window.  [default: timestamps with "
+            "Whisper, otherwise overlap]",
         ),
         option(
             "--temperatures",
             type=NumberList(),
             metavar="T,T,...",
             group="Answers",
-            help="In speech recognition with Whisper: if the text of a window repeats itself or "
-            "is improbable, transcribe the window again at these temperatures, such as "
-            "0.2,0.4,0.6,0.8,1, until its text is neither.  [default: none]",
+            help="In speech recognition with Whisper: transcribe a window again if its text "
+            "repeats itself or is improbable. These temperatures, such as 0.2,0.4,0.6,0.8,1, "
+            "are tried one after the other until the text is good enough.  [default: none]",
         ),
         VOICE_ACTIVITY,
     )

@@ -33,21 +33,22 @@ PLACE = "{text}"  # of a line of stdin in a message
 @option(
     "--system",
     metavar="TEXT",
-    help="Message of the system, which begins the conversation.  [default: that of the chat "
+    help="System message at the beginning of the conversation.  [default: that of the chat "
     "template, if it has one]",
 )
 @option(
     "--message",
     metavar="TEXT",
-    help="Message of the user with {text} in place of a line of stdin. Each line is then a "
-    "conversation of its own, and its answer is written on one line, with spaces for line breaks.",
+    help="User message, in which {text} is replaced by a line of stdin. Each line is then a "
+    "separate conversation. Its answer is written on one line, with spaces in place of line "
+    "breaks.",
 )
 @option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Write each answer as a line of JSON: an object with its content, and with complete, "
-    "which is false if it reached its maximum length.",
+    help="Write each answer as a JSON object on one line. It has the fields content and "
+    "complete; complete is false if the answer reached its maximum length.",
 )
 @GREEDY
 @option_of("max_output")
@@ -56,10 +57,10 @@ PLACE = "{text}"  # of a line of stdin in a message
 def chat(model, system, message, as_json, **options: Any) -> None:
     """Talk to MODEL, an instruct model with a chat template.
 
-    MODEL is a run, or an .onnx or .tflite file with one token a call (--streaming).
+    MODEL is a run, or an .onnx or .tflite file, exported with --streaming.
 
-    In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. Otherwise each line of
-    stdin is a message; with --message, each line becomes a message without earlier ones. If the
+    In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. If stdin is not a
+    terminal, each line is a message. With --message, each line begins a new conversation. If the
     conversation becomes too long for the model, the oldest messages are left out, with a warning.
     """
     target = standard("stdout")  # fails early if stdout is closed

@@ -118,8 +118,8 @@ class Command(PlainCommand):
                 expose_value=False,
                 callback=lambda context, _, names: context.meta.update({MODULES: names}),
                 help="Python module to import first, which registers your own tasks, layers, "
-                "positions, scores or activations; repeat for several. Modules that installed "
-                "packages name as entry points are imported anyway.",
+                "positions, scores or activations. May be repeated. Modules that installed "
+                "packages declare as entry points are always imported.",
             )
         )
 

@@ -39,9 +39,9 @@ KEEP = option(
     type=EXISTING_FILE,
     multiple=True,
     group="Model",
-    help="Text file with one text per line; repeat it for several files. Only the tokens that the "
-    "lines use remain in the vocabulary of RUN, besides special tokens and single characters.  "
-    "[default: all tokens remain]",
+    help="Text file with one text per line. May be repeated. The vocabulary of RUN keeps only "
+    "the tokens of these texts, special tokens and single characters.  [default: all tokens "
+    "remain]",
 )
 LANGUAGES = [
     option(
@@ -71,8 +71,9 @@ LANGUAGES = [
     "--task",
     metavar="NAME",
     group="Model",
-    help="Task of RUN, where the files leave a choice: sparse_embedding for a masked language "
-    "model that was trained as SPLADE and has no modules.json.  [default: that of its head]",
+    help="Task of RUN, if the files do not determine it: sparse_embedding for a masked "
+    "language model that was trained as SPLADE and has no modules.json.  [default: that of its "
+    "head]",
 )
 @KEEP
 @NAME
@@ -80,10 +81,10 @@ LANGUAGES = [
 def hugging_face(directory, run, **options) -> None:
     """Convert a model in Hugging Face's format.
 
-    DIRECTORY holds the model, for example one of OPUS-MT, or is the name of a repository on Hugging
-    Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if the package
-    huggingface_hub is installed (extra hub). `model_type` in config.json determines
-    its family. Weights are read from model.safetensors or from the files that
+    DIRECTORY is a folder with a model, for example from OPUS-MT. It may also be the name of a
+    repository on Hugging Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if the
+    package huggingface_hub is installed (extra hub). `model_type` in config.json determines the
+    family of the model. Weights are read from model.safetensors or from the files that
     model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
     contain the licence and the name.
     """
@@ -100,8 +101,8 @@ def hugging_face(directory, run, **options) -> None:
     multiple=True,
     group="Model",
     help="SentencePiece file of both languages, or Marian's table of tokens and ids (.yml, .json, "
-    ".txt); repeat it for several files, source before target.  [default: the files that "
-    "decoder.yml names, otherwise those beside MODEL]",
+    ".txt). Repeat the option for several files, source before target.  [default: the files that "
+    "decoder.yml names, otherwise the ones beside MODEL]",
 )
 @option(
     "--gelu",
@@ -115,8 +116,9 @@ def hugging_face(directory, run, **options) -> None:
     type=LimitedNumber(float, LEAST_RATIO),
     metavar="FACTOR",
     group="Model",
-    help="End an output that has FACTOR times as many tokens as its source, as Marian's "
-    "max-length-factor; browsers use 2.  [default: as in the .yml files beside MODEL, otherwise 3]",
+    help="End an output when it has FACTOR times as many tokens as its source, like Marian's "
+    "max-length-factor. Browsers use 2.  [default: as in the .yml files beside MODEL, "
+    "otherwise 3]",
 )
 @max_length(default=options_of(StackConfig)["max_length"].default, least=2, group="Model")
 @KEEP
@@ -127,8 +129,8 @@ def marian(
 ) -> None:
     """Convert a model of Marian.
 
-    MODEL is a .npz or .bin file with the model's settings inside. The integers of a .bin file in
-    8 bits, as used by browsers, are converted to floats. In a release of OPUS-MT, source.spm and
+    MODEL is a .npz or .bin file that contains the settings of the model. The 8-bit integers of a
+    .bin file for browsers are converted to floats. In a release of OPUS-MT, source.spm and
     target.spm split texts, and the token ids come from the file vocab.yml.
     """
     options = {"license": license, "name": name, "max_length": max_length, "gelu": gelu}

@@ -30,7 +30,7 @@ SET = option(
     multiple=True,
     metavar="SECTION.KEY=VALUE",
     group="Training",
-    help="Setting that replaces the one in CONFIG; may be repeated.",
+    help="Setting that replaces the setting in CONFIG. May be repeated.",
 )
 EXAMPLE = """# A student of one teacher, which also translates a file of further sentences:
 keras-transformer distill student.toml runs/teacher \\
@@ -56,7 +56,7 @@ def run_folder(help) -> Callable[[Any], Any]:
     multiple=True,
     metavar="FILE",
     group="What the student learns",
-    help="File of further sources for the teachers, one per line, without references; may be "
+    help="File of further sources for the teachers, one per line, without references. May be "
     "repeated.",
 )
 @option(
@@ -65,15 +65,16 @@ def run_folder(help) -> Callable[[Any], Any]:
     multiple=True,
     metavar="TEACHER",
     group="What the student learns",
-    help="Run that translates in the other direction: it translates the targets of the training "
-    "data, and the student learns these targets from its outputs as well; may be repeated.",
+    help="Run that translates in the opposite direction. It translates the targets of the "
+    "training data, and the student also learns to translate its outputs into these targets. "
+    "May be repeated.",
 )
 @option(
     "--separate",
     is_flag=True,
     group="What the student learns",
-    help="Learn the outputs of each teacher, as in data diversification.  [default: several "
-    "teachers of a direction form an ensemble]",
+    help="Learn the outputs of each teacher separately, as in data diversification.  [default: "
+    "several teachers of a direction form an ensemble]",
 )
 @option(
     "--monolingual-target",
@@ -82,23 +83,22 @@ def run_folder(help) -> Callable[[Any], Any]:
     multiple=True,
     metavar="FILE",
     group="What the student learns",
-    help="File of further targets for the backward teachers, one per line, without sources; may be "
-    "repeated.",
+    help="File of further targets for the backward teachers, one per line, without sources. "
+    "May be repeated.",
 )
 @count(
     "--best-of",
     None,
-    "Learn whichever of the N best outputs is closest to the reference by chrF, or to the original "
-    "source if a backward teacher translates.  "
-    "[default: the most probable output]",
+    "Learn the most similar of the N best outputs, by chrF: most similar to the reference or, "
+    "for a backward teacher, to the original source.  [default: the most probable output]",
     least=2,
     group="What the student learns",
 )
 @count(
     "--word-level",
     None,
-    "Learn the teachers' probabilities of the K most probable tokens at each position as well, for "
-    "example 8.  [default: only texts]",
+    "Also learn the teachers' probabilities of the K most probable tokens at each position, "
+    "for example 8.  [default: only texts]",
     "K",
     group="What the student learns",
 )
@@ -107,16 +107,16 @@ def run_folder(help) -> Callable[[Any], Any]:
     type=LimitedNumber(float, above=0),
     metavar="TIMES",
     group="What the student learns",
-    help="Learn the original pairs as well, each of them TIMES in an epoch; with 0.5, every second "
-    "one.  [default: never]",
+    help="Also learn the original pairs. An epoch contains each pair TIMES, with 0.5 every "
+    "second pair.  [default: never]",
 )
 @option(
     "--vocabulary",
     type=click.Choice(["teacher", "own"]),
     default="teacher",
     group="What the student learns",
-    help="Vocabulary of the student: the teacher's, or one of its own, learned as [vocabulary] in "
-    "CONFIG describes.",
+    help="Vocabulary of the student: the teacher's vocabulary, or a new one, learned as the "
+    "section [vocabulary] in CONFIG describes.",
 )
 @option_of(
     "beam",
@@ -126,12 +126,13 @@ def run_folder(help) -> Callable[[Any], Any]:
 )
 @greedy_or_beam("greedy", "beam")
 @batch_size(
-    "Number of sentences that the teachers read at a time; it does not change their outputs.",
+    "Number of sentences that the teachers read at a time. Their outputs do not depend on it.",
     group="Teachers' work",
 )
 @shard(
-    "Let the teachers process part I of N of the sources, I from 0 to N - 1, without training. "
-    "When all parts are done, the same command without --shard trains on their outputs.",
+    "Divide the sources into N parts. Let the teachers process part I, from 0 to N - 1, "
+    "without training. When all parts are done, the same command without --shard trains on "
+    "their outputs.",
     group="Teachers' work",
 )
 def distill(
@@ -153,12 +154,12 @@ def distill(
 ) -> None:
     """Train a student on the outputs of one or more teachers.
 
-    CONFIG describes the student; the teachers generate the targets of its training data. TEACHER
-    is a finished run for translation or summarisation. Several teachers form an ensemble, which
-    uses the mean of their probabilities. With --backward, other teachers generate sources for the
-    given targets. If the command is interrupted, repeat it: it resumes both the teachers' work and
-    the student's training. The teachers' outputs are kept as text in the folder distillation of the
-    student's run. Validation and test use their own references.
+    CONFIG describes the student. The teachers generate the targets of the student's training data.
+    TEACHER is a finished run for translation or summarisation. Several teachers form an ensemble,
+    which uses the mean of their probabilities. With --backward, other teachers generate sources for
+    the given targets. If the command is interrupted, run it again: the work of the teachers and the
+    training of the student resume. The outputs of the teachers are stored as text in the folder
+    distillation of the student's run. Validation and test use the original references.
     """
     from keras_transformer.training.distillation.distill import distill, holds_distillation
     from keras_transformer.training.distillation.options import Distillation

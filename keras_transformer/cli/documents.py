@@ -32,31 +32,32 @@ def document_options(command) -> Any:
             "--split-sentences",
             is_flag=True,
             group=GROUP,
-            help="Translate the input as a document: every sentence by itself, with the white "
-            "space between sentences, lines and paragraphs as it is.",
+            help="Translate the input as a document: translate every sentence separately, and "
+            "keep the white space between sentences, lines and paragraphs.",
         ),
         option(
             "--format",
             type=click.Choice(FORMATS),
             group=GROUP,
-            help="Format of the document, whose markup is kept; implies --split-sentences. text: a "
-            "line is a paragraph. wrapped: the lines of a paragraph are one text.  [default: text]",
+            help="Format of the document, whose markup is kept. Implies --split-sentences. "
+            "text: a line is a paragraph. wrapped: the lines of a paragraph are joined.  "
+            "[default: text]",
         ),
         option(
             "--sentence-language",
             metavar="CODE",
             group=GROUP,
-            help="Language of the document, for the abbreviations after which no sentence ends, "
-            "such as de; implies --split-sentences.  [default: --source-language, else en]",
+            help="Language of the document, such as de, whose abbreviations do not end a "
+            "sentence. Implies --split-sentences.  [default: --source-language, otherwise en]",
         ),
         option(
             "--keep",
             metavar="REGEX",
             multiple=True,
             group=GROUP,
-            help="Copy passages of the document that match, in addition to URLs, e-mail addresses "
-            "and placeholders such as {name} and %s; the word numbers stands for numbers; implies "
-            "--split-sentences. Repeat for several.",
+            help="Copy passages of the document that match this regular expression, in "
+            "addition to URLs, e-mail addresses and placeholders such as {name} and %s. The "
+            "word numbers means all numbers. Implies --split-sentences. May be repeated.",
         ),
     )
 

@@ -16,8 +16,8 @@ SENTENCES = option(
     "--sentences",
     type=EXISTING_FILE,
     group=CHECK,
-    help="File to check the export with: one sentence per line, or the path of one recording or "
-    "image.  [default: up to 200 of the run's test data]",
+    help="File with inputs for the check. Each line is a sentence, or the path of a recording "
+    "or an image.  [default: up to 200 of the run's test data]",
 )
 REFERENCES = option(
     "--references",
@@ -31,8 +31,8 @@ JSON = option(
     "as_json",
     is_flag=True,
     group=CHECK,
-    help="Print the whole report as JSON, in place of one line with size, agreement and time. RUN "
-    "also stores it, in the folder exports.",
+    help="Print the whole report as JSON, in place of one line with size, agreement and time. "
+    "The folder exports of RUN also contains the report.",
 )
 MAX_LENGTH = max_length(group="Shapes")
 

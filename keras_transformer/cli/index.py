@@ -50,37 +50,40 @@ PROMPT += "the model, mostly none]"
     "--append",
     is_flag=True,
     group="Input and output",
-    help="Add the texts to the index in the folder, which must be finished and of the same model.",
+    help="Add the texts to the index in the folder. This index must be finished, and must have "
+    "been made with the same model.",
 )
 @option("--prompt", metavar="NAME", group="Vectors", help=PROMPT.format("text"))
 @option(
     "--dtype",
     type=click.Choice(["float32", "float16"]),
     group="Vectors on disk",
-    help="Type of the numbers on disk; float16 takes half the space.  [default: float32]",
+    help="Type of the numbers on disk. float16 takes half the space of float32.  [default: "
+    "float32]",
 )
 @option(
     "--similarity",
     type=click.Choice(["dot", "cosine"]),
     group="Vectors on disk",
-    help="Score of two texts' vectors. The dot product is the cosine if the model normalises them."
-    "  [default: dot]",
+    help="Score of two vectors. If the model normalises its vectors, the dot product is the "
+    "cosine.  [default: dot]",
 )
 @option(
     "--approximate",
     is_flag=True,
     default=None,
     group="Vectors on disk",
-    help="Also write a graph of near vectors (HNSW) with usearch, for large indexes.",
+    help="Also write a graph of near vectors (HNSW) with usearch, for a faster, approximate "
+    "search in large indexes.",
 )
 @batch_size("Number of texts to embed at a time.", group=None)
 def index(model, source, folder, append, prompt, batch_size, **options):
     """Write an index of the lines of a file, which `search` searches.
 
-    MODEL is a run or an export for embedding, sparse embedding or late interaction, which
-    determines what the index stores: dense vectors, postings of sparse ones, or a vector for each
-    token. An index that was interrupted is continued by the same command. The scores of a query and
-    all texts are computed exactly, unless the index has a graph.
+    MODEL is a run or an export. Its task determines what the index stores: dense vectors
+    (embedding), postings of sparse vectors (sparse embedding), or a vector for each token (late
+    interaction). If the command is interrupted, run it again to continue. Searches are exact,
+    unless the index has a graph.
     """
     from keras_transformer.retrieval.index import TextIndex
     from keras_transformer.retrieval.kinds import kind_of
@@ -135,19 +138,24 @@ class _Counted:
     "--model",
     type=MODEL,
     group="Vectors",
-    help="Run or export that embeds the queries: that which built the index, or an export of it."
-    "  [default: the path from which the index was built]",
+    help="Run or export that embeds the queries. It must be the model that built the index, or "
+    "an export of this model.  [default: the path from which the index was built]",
 )
 @option("--prompt", metavar="NAME", group="Vectors", help=PROMPT.format("query"))
-@count("--top", 10, "Largest number of texts for each query.", group="Input and output")
-@option("--exact", is_flag=True, group="Vectors", help="Compare all vectors, without the graph.")
+@count("--top", 10, "Maximum number of texts for each query.", group="Input and output")
+@option(
+    "--exact",
+    is_flag=True,
+    group="Vectors",
+    help="Compare each query with all vectors, without the graph.",
+)
 @batch_size("Number of queries to embed at a time.", group=None)
 def search(folder, queries, source, model, prompt, top, exact, batch_size) -> None:
     """Write the texts of INDEX that are most similar to each QUERY.
 
-    In an index of sparse vectors, these are texts that share a token with QUERY: there may be none.
-    A line for each text: the number of the query, counted from 1, the score, the number of the
-    text's line and the text, separated by tabs. Empty queries have no lines.
+    Writes a line for each text: the number of the query, counted from 1, the score, the line number
+    of the text, and the text, separated by tabs. An empty query has no texts. An index of sparse
+    vectors finds only texts that share a token with QUERY, so there may be none.
     """
     from keras_transformer.retrieval.index import TextIndex
 

@@ -58,23 +58,24 @@ def input_output_options(command) -> Any:
             "target",
             type=FOLDER,
             group=GROUP,
-            help="File to write when all lines are answered; with --subtitles, a folder for the "
-            "files of several recordings.  [default: stdout]",
+            help="File to write when all lines are answered. With --subtitles, a folder for "
+            "the files of several recordings.  [default: stdout]",
         ),
         option(
             "--stream",
             is_flag=True,
             group=GROUP,
-            help="In speech recognition: read raw samples from stdin, integers of 16 bits, "
-            "little-endian, one channel, at the sample rate of MODEL, and write words as soon as "
-            "they are final.",
+            help="In speech recognition: read raw samples from stdin, and write words as soon "
+            "as they are final. Samples are little-endian integers of 16 bits, in one channel, "
+            "at the sample rate of MODEL.",
         ),
         option(
             "--scores",
             is_flag=True,
             group=GROUP,
-            help="Write a score and a tab before each answer: the natural logarithm of its "
-            "probability, in beam search divided by the length penalty; 0 for an empty line.",
+            help="Write a score and a tab before each answer. The score is the natural "
+            "logarithm of the answer's probability, divided by the length penalty in beam "
+            "search. It is 0 for an empty line.",
         ),
         option(
             "--alignments",
@@ -89,13 +90,14 @@ def input_output_options(command) -> Any:
             is_flag=True,
             default=None,
             group=GROUP,
-            help="Write a tab and a list in JSON after each answer: pairs of a token, as the "
-            "vocabulary writes it, and the natural logarithm of its probability.",
+            help="Write a tab and a JSON list after each answer. The list contains pairs: a "
+            "token, as the vocabulary writes it, and the natural logarithm of its probability.",
         ),
         STRICT,
         shard_option(
-            "Answer only part I of N of the lines of --input, I from 0 to N - 1. The outputs of "
-            "all parts in order are the output for the whole file.",
+            "Divide the lines of --input into N parts, and answer only part I, from 0 to N - "
+            "1. The outputs of all parts, one after the other, are the output for the whole "
+            "file.",
             group=GROUP,
         ),
     )

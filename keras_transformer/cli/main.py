@@ -56,8 +56,8 @@ SECTIONS = {
 }
 EXIT_CODES = (
     ("0", "Success."),
-    ("1", "A file, a model or a setting is wrong. One line on stderr says what."),
-    ("2", "The command line is wrong. One line on stderr says what."),
+    ("1", "A file, a model or a setting is wrong. One line on stderr states what is wrong."),
+    ("2", "The command line is wrong. One line on stderr states what is wrong."),
     ("130", "Ended by Ctrl-C."),
     ("143", "Ended by SIGTERM."),
 )
@@ -118,8 +118,8 @@ keras-transformer train my.toml --output runs/mine"""
 def train(config, run, overrides, strategy) -> None:
     """Train a model, or resume after an interruption.
 
-    CONFIG is a TOML file or the name of a configuration in the package, see below. Training
-    resumes if the folder of the run already holds a checkpoint.
+    CONFIG is a TOML file or the name of a configuration in the package (see below). Training
+    resumes if the folder of the run already contains a checkpoint.
     """
     from keras_transformer.training.devices.strategy import make_strategy
     from keras_transformer.training.settings.toml import load_settings
@@ -183,7 +183,7 @@ def _leave(error):
 def average(run, last, output) -> None:
     """Average the weights of the last checkpoints of RUN.
 
-    The result is a new run, which can be evaluated, used and exported like any other.
+    The result is a new run, which can be evaluated, used and exported like any other run.
     """
     from keras_transformer.training.averaging import average_checkpoints
 
@@ -219,7 +219,7 @@ keras-transformer evaluate runs/base runs/base2"""
     type=EXISTING_FILE,
     group="Data",
     help="File of the correct output of each line of --source: translations, summaries or "
-    "labels. A language model needs none.",
+    "labels. A language model needs no such file.",
 )
 @option(
     "--tokenize",
@@ -249,7 +249,8 @@ def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
     Without --source, evaluates a split of the data that RUN was trained on. Results for the test
     split are also stored in RUN/metrics.json.
 
-    `incomplete` counts the outputs that reached their maximum length; a warning names each.
+    The result `incomplete` is the number of outputs that reached their maximum length. A warning
+    names each of these outputs.
 
     Several runs are evaluated as an ensemble, see `predict`. The results name all runs and are not
     stored. Without --source, all runs must have the same data. A line that is not UTF-8 is an
@@ -297,7 +298,7 @@ def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
 @option(
     "--strict",
     is_flag=True,
-    help="Stop with an error at the first pair with a line that is not UTF-8; the scores of "
+    help="Stop with an error at the first pair with a line that is not UTF-8. The scores of "
     "earlier pairs are written.  [default: warn and write a score of 0 with 0 tokens]",
 )
 @batch_size("Number of pairs to score at a time.", group=None)
@@ -305,7 +306,7 @@ def score(runs, source, target, batch_size, strict) -> None:
     """Score given translations with the model of RUN.
 
     Writes one line per pair: the natural logarithm of the probability of the translation, a tab,
-    and its number of tokens. Both include the end of the sentence. Several runs score with the
+    and the number of its tokens. Both values include the end token. Several runs score with the
     mean of their probabilities.
     """
     from keras_transformer.opening.stream import score_files

@@ -35,7 +35,7 @@ EXAMPLE = 'echo "rose.png" | keras-transformer neighbors runs/dinov2 examples'
     "--scores",
     is_flag=True,
     group="Input and output",
-    help="Write the natural logarithm of the label's share of the votes, and a tab, before it.",
+    help="Before each label, write the natural logarithm of its share of the votes, and a tab.",
 )
 @count("--neighbors", 20, "Number of examples that vote.", group="Votes")
 @option(
@@ -49,11 +49,11 @@ EXAMPLE = 'echo "rose.png" | keras-transformer neighbors runs/dinov2 examples'
 @STRICT
 @batch_size()
 def neighbors(model, examples, source, scores, neighbors, temperature, strict, batch_size) -> None:
-    """Write a label for each input line, by the labels of the most similar examples.
+    """Classify each input line by the labels of the most similar examples.
 
-    MODEL is a run or an export whose answers are vectors, of images or of texts. For images,
-    EXAMPLES is a folder with a folder of images for each label, and lines are paths; for texts, a
-    file of lines with a text, a tab and its label. Nothing is trained.
+    MODEL is a run or an export that computes vectors of images or of texts. For images, EXAMPLES is
+    a folder that contains a folder of images for each label, and input lines are paths. For texts,
+    EXAMPLES is a file in which each line has a text, a tab and the label. Nothing is trained.
     """
     from keras_transformer.opening.lines import LineFormat
     from keras_transformer.opening.neighbors import NeighborLines

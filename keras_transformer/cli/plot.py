@@ -47,9 +47,10 @@ OUTPUT = output_option()
 @option(
     "--kind",
     type=click.Choice([*KINDS, CLASS, HOPS, SOUND]),
-    help="Attention of the decoder to the source (cross); of the encoder or the decoder to itself; "
-    "of the class token of an image; of the hops of a memory network; or of words to a recording "
-    "(sound).  [default: the first of these that MODEL has]",
+    help="Kind of attention. cross: from the decoder to the source; encoder, decoder: between "
+    "tokens of the same sequence; class: from the class token to an image; hops: from the hops "
+    "of a memory network to the sentences; sound: from words to a recording.  [default: the "
+    "first of these that MODEL has]",
 )
 @option(
     "--layers",
@@ -59,18 +60,18 @@ OUTPUT = output_option()
 @option(
     "--words",
     is_flag=True,
-    help="Draw words instead of tokens, white where attention is 1 and black where it is 0, as in "
-    "Figure 3 of Bahdanau et al. (2015).",
+    help="Draw words instead of tokens. White means an attention of 1 and black an attention "
+    "of 0, as in Figure 3 of Bahdanau et al. (2015).",
 )
 def attention(model, sentence, output, layers, words, kind, html) -> None:
     """Draw the attention between the tokens of a text.
 
-    MODEL is a run, or a SavedModel that was exported with --alignment. It reads SENTENCE and, if it
-    is a translator, translates it. For an image classifier, SENTENCE is the path of an image, and
-    the plot shows the attention of the class token to the patches of the image. For speech
-    recognition, SENTENCE is the path of a recording, and the plot shows its spectrogram and the
-    attention of each word of the transcript over time. For questions about stories, SENTENCE is a
-    line as for predict, and the plot shows the attention of each hop to the sentences.
+    MODEL is a run, or a SavedModel that was exported with --alignment. The model reads SENTENCE,
+    and a translation model also translates it. For an image classifier, SENTENCE is the path of an
+    image, and the plot shows the attention of the class token to the patches of the image. For
+    speech recognition, SENTENCE is the path of a recording, and the plot shows its spectrogram and
+    the attention of each word of the transcript over time. For questions about stories, SENTENCE is
+    a line as for predict, and the plot shows the attention of each hop to the sentences.
     """
     from keras_transformer.cli.opened import open_attention
     from keras_transformer.plots.attention import choose
@@ -198,7 +199,7 @@ def structure(model_or_config, output) -> None:
 
     The plot contains the model's sizes. MODEL_OR_CONFIG is the folder of a run, a TOML file, or the
     name of a configuration in the package. A configuration does not determine the number of labels
-    of a classifier; two are drawn.
+    of a classifier, so two labels are drawn.
     """
     from keras_transformer.plots.structure import structure_figure
     from keras_transformer.tasks.run import Run

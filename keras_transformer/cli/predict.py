@@ -56,18 +56,18 @@ def predict(
 
     The task of MODEL determines whether the answer is a translation, a summary, a label or a
     continuation of the text. MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a
-    folder for CTranslate2. A run supports all options of its task, an export only those that it was
-    exported with.
+    folder for CTranslate2. A run supports all options of its task. An export supports only the
+    options that it was exported with.
 
-    Recordings and images are named by their paths, one per line, or as FILEs after MODEL. A
+    For recordings and images, a line is a path. You can also give the paths as FILE after MODEL. A
     recording longer than the model's limit is processed in windows.
 
-    Several runs form an ensemble, which uses the mean of their probabilities or of the values that
-    they predict.
+    Several runs form an ensemble, which uses the mean of their probabilities or of their predicted
+    values.
 
     A bad line, such as one that is not UTF-8 or that names an unreadable image, gets an empty
     answer and a warning. In a time series, a bad line is an error, because later answers depend on
-    it; its block of 2,048 lines then gets no answers.
+    it. No answers are then written for the block of 2,048 lines that contains it.
 
     With --split-sentences or --format, the input is a document, whose sentences are translated.
     """

@@ -43,7 +43,7 @@ GREEDY = option(
     "--greedy",
     is_flag=True,
     group="Search",
-    help="Use greedy search, even if the run's own search is another one.",
+    help="Use greedy search, even if the run has a different search.",
 )
 CTC = option(
     "--ctc",

@@ -47,11 +47,11 @@ def _serve(model, api_key_file, **options) -> None:
     """Serve MODEL over HTTP, until Ctrl-C or SIGTERM.
 
     MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a folder for CTranslate2.
-    Requests of several clients are answered in batches. The protocols are those of LibreTranslate,
-    OpenAI and KServe, as far as they have the task of MODEL.
+    Requests of several clients are answered in batches. The server supports the protocols of
+    LibreTranslate, OpenAI and KServe, if they have the task of MODEL.
 
-    The first signal ends the server when the requests that it has accepted are answered; the
-    second one, or one before the model is loaded, ends it at once.
+    After the first signal, the server answers the requests that it has accepted, and ends. A second
+    signal, or a signal before the model is loaded, ends it at once.
     """
     try:
         from keras_transformer.serving.languages import with_languages_of_data

@@ -14,8 +14,8 @@ SHORTLIST = option(
     "--shortlist",
     type=EXISTING_FILE,
     group="Search",
-    help="Restrict the search to the candidates of each sentence in this file, which the command "
-    "shortlist or Marian has written.",
+    help="Restrict the search to the candidates of each sentence according to this file, which "
+    "the command shortlist or Marian has written.",
 )
 
 
@@ -67,7 +67,7 @@ def refuse_of_task(run, task) -> None:
 @count(
     "--limit",
     LIMIT,
-    "Maximum number of pairs, selected at equal distances.",
+    "Maximum number of pairs. If there are more, pairs at equal distances are selected.",
     "PAIRS",
     group="Pairs to learn from",
 )
@@ -88,8 +88,8 @@ def refuse_of_task(run, task) -> None:
 def shortlist(run, file, first, best, source, target, limit, batch_size) -> None:
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
-    The shortlist contains for each source token the target tokens it is most often translated to.
-    The model of RUN reads pairs of sentences and distributes each target token over the three
+    For each source token, the shortlist contains the target tokens that it is most often translated
+    to. The model of RUN reads pairs of sentences and distributes each target token over the three
     source tokens that it attends to most in the last layer of the decoder.
 
     With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file:

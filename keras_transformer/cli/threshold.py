@@ -16,20 +16,20 @@ from keras_transformer.tasks.multi_label_classification.thresholds import AIMS
     "aim",
     type=click.Choice([aim.replace("_", "-") for aim in AIMS]),
     default="macro-f1",
-    help="What is best with the threshold: macro F1, micro F1, or with a threshold for each label "
-    "the F1 of each label.",
+    help="Metric to maximise: macro F1, micro F1, or the F1 of each label, with a threshold "
+    "for each label.",
 )
 @option(
     "--split",
     default="validation",
     group="Data",
-    help="Split of the run's own data to choose on: validation, train or test.",
+    help="Split of the run's own data to choose the threshold on: validation, train or test.",
 )
 @option(
     "--source",
     type=EXISTING_FILE,
     group="Data",
-    help="File of texts, one per line, to choose on in place of a split.",
+    help="File of texts, one per line, to use in place of a split.",
 )
 @option(
     "--reference",
@@ -40,9 +40,10 @@ from keras_transformer.tasks.multi_label_classification.thresholds import AIMS
 def threshold(run, aim, split, source, reference) -> None:
     """Choose the threshold of RUN, a classifier with several labels.
 
-    Writes RUN/threshold.json, which predict, evaluate and export then use: from this probability on
-    a text has a label. Prints as JSON the new threshold, and the metrics of the texts with the
-    old and with the new threshold. Do not choose it on the texts of an evaluation.
+    Writes RUN/threshold.json, which predict, evaluate and export then use. A text gets every label
+    whose probability is at least the threshold. Prints the new threshold as JSON, and the metrics
+    of the texts with the old and with the new threshold. Do not choose the threshold on texts that
+    you also use for evaluation.
     """
     if (source is None) != (reference is None):
         raise click.UsageError("--source and --reference go together.")

@@ -29,8 +29,8 @@ VOICE_ACTIVITY = option(
     type=DetectorType(),
     metavar="DETECTOR",
     group="Answers",
-    help="In speech recognition: read only the parts of a recording in which this detector finds "
-    "speech. silero, or with settings, such as silero,threshold=0.6,speech_pad_ms=200; there are "
-    "also min_silence_duration_ms and min_speech_duration_ms. Times are those of the whole "
-    "recording.  [default: read everything]",
+    help="In speech recognition: read only the parts of a recording in which this detector "
+    "finds speech. DETECTOR is silero, or silero with settings, such as "
+    "silero,threshold=0.6,speech_pad_ms=200. Further settings are min_silence_duration_ms and "
+    "min_speech_duration_ms. Times refer to the whole recording.  [default: read everything]",
 )

@@ -56,8 +56,9 @@ class BlockConfig(PartConfig):
     cross_attention: MemoryReader | None = option(
         None,
         """Attention to the output of the encoder: a table of options that differ from those of
-        self-attention, such as `{ num_heads = 4 }`; or `"same_position"`, which reads only the
-        position of the same number, as in ByteNet. `None`: attention with the same options.""",
+        self-attention, such as `{ num_heads = 4 }`; or `"same_position"`, with which a position of
+        the decoder reads only the same position of the encoder's output, as in ByteNet. `None`:
+        attention with the options of self-attention.""",
         of=MemoryReader,
     )
     d_ff: Count = option(2048, "Width inside the feed-forward network, in features.")

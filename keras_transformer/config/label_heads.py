@@ -38,8 +38,8 @@ class LinearHeadConfig(PartConfig):
 Pooling = Literal["mean", "max", "first", "last", "attention"]
 POOLING = (
     "mean",
-    """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text, `"first"`,
-    the first token, `"last"`, the last one, or `"attention"`, a mean with learned weights.""",
+    """Pooling of the encoder's output: `"mean"` or `"max"` over the tokens of a text, the `"first"`
+    or the `"last"` token, or `"attention"`, a mean with learned weights.""",
 )
 
 

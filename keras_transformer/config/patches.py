@@ -71,8 +71,8 @@ class PatchInput(PartConfig):
     class_tokens: Count = option(
         1,
         """Number of learned tokens before the patches, for `pooling="class"` and `"class_mean"`. 2:
-        a class token and another one, the distillation token of DeiT. 5: a class token and four
-        registers, in which DINOv2 keeps what belongs to no patch (Darcet et al., 2024).""",
+        a class token and the distillation token of DeiT. 5: a class token and four registers, in
+        which DINOv2 keeps information that belongs to no patch (Darcet et al., 2024).""",
     )
 
     def __post_init__(self) -> None:

@@ -118,9 +118,9 @@ class StackConfig(PartConfig):
     )
     attends_to_start: OptionalFlag = option(
         None,
-        """Lets all positions of causal self-attention attend to the first one. False for a language
-        model like Qwen, which was trained without a token at the beginning of a text: only that
-        token itself attends to it. `None`: true.""",
+        """Lets all positions of causal self-attention attend to the first position. False for a
+        language model such as Qwen, which was trained without a start token: then no later position
+        attends to the first. `None`: true.""",
     )
     block: BlockConfig = BlockConfig()
 

@@ -35,8 +35,8 @@ class TextPairsOptions(SimilarityOptions):
 
     symmetric: bool = option(
         False,
-        """Compares, in the loss, also each second text with all first texts of its batch, as in
-        CLIP (Radford et al., 2021), instead of each first text with all second texts only.""",
+        """The loss compares each first text with all second texts of its batch. If true, it also
+        compares each second text with all first texts, as in CLIP (Radford et al., 2021).""",
     )
 
 
@@ -46,8 +46,8 @@ class VectorOptions(SimilarityOptions):
 
     dimensions: OptionalCount = option(
         None,
-        """Number of features of a vector: the first ones, which are scaled to unit length
-        afterwards (Kusupati et al., 2022). `None`: all.""",
+        """Number of features of a vector. The first features are kept, and then scaled to unit
+        length (Kusupati et al., 2022). `None`: all.""",
     )
     normalize: bool = option(
         True,

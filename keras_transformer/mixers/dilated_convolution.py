@@ -53,7 +53,9 @@ class DilatedConvolution(Convolution):
         1, "Distance between two positions that a position reads, in the first block of a stack."
     )
     max_dilation: Count = option(
-        16, "Largest distance; the block after one that has it begins with `dilation` again."
+        16,
+        "Largest distance. The block after a block with this distance begins with "
+        "`dilation` again.",
     )
 
     def __post_init__(self) -> None:

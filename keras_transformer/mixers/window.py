@@ -57,7 +57,7 @@ class LocalWindow(AttentionWindow):
 
 @declared
 class AlternatingWindow(AttentionWindow):
-    """A window except in every n-th block, whose self-attention is global, as in ModernBERT.
+    """A window in all blocks except every n-th, whose self-attention is global, as in ModernBERT.
 
     Args:
         **options: See `help(AlternatingWindow)`.

@@ -60,8 +60,8 @@ class PreNorm(NormPlace):
 
     first: bool = option(
         True,
-        """Normalises the input of the first block's first sublayer; false in ModernBERT, where
-        `embedding_norm` does that already.""",
+        """Normalises the input of the first sublayer in the first block. False in ModernBERT, where
+        `embedding_norm` already normalises this input.""",
     )
 
     def at(self, number: int) -> PreNorm:  # noqa: D102

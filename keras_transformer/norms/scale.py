@@ -13,7 +13,7 @@ from keras_transformer.variants import declared
 
 @declared
 class Scale(Norm):
-    """Multiplies by a constant: with `sqrt(0.5)` a sum of two has the variance of each of them.
+    """Multiplies by a constant: `sqrt(0.5)` keeps the variance of a sum of two terms.
 
     With `norm="post"` it scales each sum of a sublayer and its input.
 

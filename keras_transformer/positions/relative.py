@@ -43,7 +43,7 @@ class Relative(Position):
 
     distance: Annotated[int, check_count] = option(
         16,  # section 4.1, base model
-        "Largest distance with a vector of its own; farther ones share it.",
+        "Largest distance with a vector of its own. Larger distances share this vector.",
     )
 
     def check_stack(self, stack: Any) -> None:  # noqa: D102

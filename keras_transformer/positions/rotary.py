@@ -50,9 +50,9 @@ class Rotary(Position):
     )
     max_length: Annotated[int | None, functools.partial(check_count, optional=True)] = option(
         None,
-        """Maximum number of positions. More are an error if their number is known when the graph is
-        built; otherwise, heads at later positions are NaN, or an error on devices that check
-        indices. `None`: the `max_length` of the stack; 512 in an attention of its own.""",
+        """Maximum number of positions. More positions are an error if their number is known when
+        the graph is built. Otherwise, heads at later positions are NaN, or an error on devices that
+        check indices. `None`: the `max_length` of the stack; 512 in an attention of its own.""",
     )
 
     @property

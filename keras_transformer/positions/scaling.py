@@ -12,8 +12,8 @@ from keras_transformer.variants import Variant, declared
 
 Positive = Annotated[float, check_positive]
 SHORT = "Rotations with a shorter wavelength than this, in positions, are not divided."
-LONG = """Rotations with a longer wavelength than this, in positions, are divided by `factor`, and
-    those between `short_wave` and this one in part."""
+LONG = """Rotations with a longer wavelength than this, in positions, are divided by `factor`.
+    Rotations with a wavelength between `short_wave` and this one are divided in part."""
 
 
 class RotaryScaling(Variant):

@@ -17,7 +17,7 @@ from keras_transformer.variants import declared
 
 @declared
 class T5Bias(Position):
-    """Adds a learned bias to each score; it depends on the head and on the distance's bucket.
+    """Adds a learned bias for the head and the bucket of the distance to each score.
 
     Short distances have a bucket each; longer ones share buckets whose width grows logarithmically,
     see `t5_buckets`. Half of the buckets are for keys before the query and half for keys after it;

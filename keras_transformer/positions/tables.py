@@ -89,8 +89,8 @@ class Sinusoidal(FixedPosition):
 
     layout: Literal["interleaved", "halves"] = option(
         "interleaved",
-        """Order of the features: `"interleaved"` as in the paper, sine and cosine in turn, or
-        `"halves"`, all sines first.""",
+        """Order of the features: `"interleaved"`, sine and cosine in turn, as in the paper; or
+        `"halves"`, all sines and then all cosines.""",
     )
     endpoint: bool = option(
         False,

@@ -120,7 +120,7 @@ class TextIndex:
 
         Args:
             queries: Texts.
-            top: Largest number of texts for each query.
+            top: Maximum number of texts for each query.
             exact: Whether to compare all vectors even if the index has a graph.
             batch_size: Number of queries embedded at a time.
 

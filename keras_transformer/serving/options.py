@@ -36,8 +36,8 @@ class ServerOptions(CheckedSettings):
     )
     source_language: str | None = setting(
         None,
-        "Language of inputs: the default of a multilingual MODEL, or the code by which requests "
-        "name the only one, such as en.",
+        "Language of the inputs, such as en. For a multilingual MODEL, it is the default. "
+        "Otherwise, it is the code by which requests name the only language.",
         kind=str,
         is_optional=True,
         metavar="CODE",
@@ -46,7 +46,7 @@ class ServerOptions(CheckedSettings):
     )
     target_language: str | None = setting(
         None,
-        "Language of translations, likewise.",
+        "Language of the translations, with the same meaning.",
         kind=str,
         is_optional=True,
         metavar="CODE",
@@ -62,7 +62,8 @@ class ServerOptions(CheckedSettings):
     )
     batch_wait: float = setting(
         5.0,
-        "Milliseconds that an input waits for others before a batch that is not full is computed.",
+        "Milliseconds that an input waits for further inputs before a batch that is not full "
+        "is computed.",
         kind=float,
         least=0,
         metavar="MS",
@@ -85,29 +86,29 @@ class ServerOptions(CheckedSettings):
     )
     max_queue: int = setting(
         2048,
-        "Maximum number of inputs that wait; further requests are refused with status 429.",
+        "Maximum number of inputs that wait. Further requests are refused with status 429.",
         least=1,
         metavar="N",
         group=LIMITS,
     )
     max_streams: int = setting(
         8,
-        "Maximum number of texts to generate token by token at a time, as in chats; others wait. "
-        "The keys and values of as many texts are kept in memory.",
+        "Maximum number of texts to generate at a time, token by token, as in chats. Further "
+        "texts wait. The keys and values of this number of texts are kept in memory.",
         least=1,
         metavar="N",
         group=BATCHES,
     )
     max_connections: int = setting(
         2048,
-        "Maximum number of open connections; further ones are refused with status 503.",
+        "Maximum number of open connections. Further connections are refused with status 503.",
         least=1,
         metavar="N",
         group=LIMITS,
     )
     timeout: float = setting(
         60.0,
-        "Seconds until a request that is not answered yet fails with status 504.",
+        "Seconds after which a request without an answer fails with status 504.",
         kind=float,
         above=0,
         metavar="S",
@@ -115,8 +116,8 @@ class ServerOptions(CheckedSettings):
     )
     read_timeout: float = setting(
         10.0,
-        "Seconds in which a client must send the header of a request, and again its body, and take "
-        "some part of a response that waits.",
+        "Seconds in which a client must send the header of a request. The same limit applies "
+        "to its body, and to the time in which a client takes no part of a response.",
         kind=float,
         above=0,
         metavar="S",

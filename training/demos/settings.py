@@ -60,7 +60,7 @@ class EntitiesData(TokenData):
 
 
 class FactsData(TokenData):
-    """Generated passages of three facts, each with a question about one, without a download."""
+    """Generated passages of three facts, each with a question about a fact, without a download."""
 
     columns: ClassVar = ("question", "passage", "begin", "answers")
 
@@ -81,8 +81,8 @@ class FactsData(TokenData):
 class StoriesData(TokenData):
     """Generated stories with questions of several kinds, in the manner of bAbI, without a download.
 
-    The training split has `questions` of each kind, the test split 1,000 others. A tenth of the
-    training questions is the validation split, as in Sukhbaatar et al. (2015).
+    The training split has `questions` of each kind, and the test split has 1,000 different ones. A
+    tenth of the training questions is the validation split, as in Sukhbaatar et al. (2015).
     """
 
     columns: ClassVar = ("story", "question", "answer", "kind", "support")
@@ -260,9 +260,9 @@ class SpokenDemoData(RecordingData):
     voices: list[str] = Field(
         VOICES,
         min_length=1,
-        description="Voices of eSpeak NG, with a variant after `+`: `espeak-ng --voices=en` and "
-        "`espeak-ng --voices=variant` list them. Two that sound the same are an error: the program "
-        "ignores some variants, such as that of `en-gb+f4`.",
+        description="Voices of eSpeak NG, with a variant after `+`: `espeak-ng --voices=en` "
+        "and `espeak-ng --voices=variant` list them. Two voices that sound the same are an "
+        "error, because eSpeak NG ignores some variants, such as the variant in `en-gb+f4`.",
     )
     unseen_voice: str = Field("en+f5", description="The voice that is not in the splits.")
     words_per_minute: WholeRange = Field([130, 200], description="Lowest and highest speed.")

@@ -26,8 +26,8 @@ class TokenData(DataSettings):
     max_length: int = Field(
         100,
         ge=2,
-        description="Maximum length of a text in tokens, including its end; examples with a longer "
-        "text are left out and counted.",
+        description="Maximum length of a text in tokens, including its end token. Examples "
+        "with a longer text are left out and counted.",
     )
     batch_tokens: Positive = Field(
         2048,
@@ -65,10 +65,10 @@ class PairData(TokenData):
 
     bidirectional: bool = Field(
         False,
-        description="Whether an epoch of training contains every pair a second time, with source "
-        "and target exchanged. Both languages need one vocabulary; validation and test do not "
-        "change. Such a run is a start for a run in one direction, with `model.start_from` (Ding "
-        "et al., 2021).",
+        description="Whether an epoch of training contains every pair a second time, with "
+        "source and target exchanged. Both languages must share a vocabulary. Validation and "
+        "test do not change. Afterwards, train a run in one direction that starts from this "
+        "one, with `model.start_from` (Ding et al., 2021).",
     )
 
 
@@ -165,12 +165,11 @@ class TfdsData(PairData):
 
 
 class TextData(PairData):
-    """Plain text, one example per line: a file with the columns of the task, separated by tabs.
-
-    Or two files, where line n of one belongs to line n of the other. Files are UTF-8, and gzip if
-    their name ends in `.gz`. A line ends at a line feed; carriage returns before it are removed,
-    others are text. Paths are relative to the configuration file; `~` and `${VARIABLES}` are
-    replaced.
+    """Plain text with one example per line: a file with the columns of the task, separated by tabs.
+    Or two files, where line n of one file belongs to line n of the other. Files are UTF-8, and
+    compressed with gzip if their name ends in `.gz`. A line ends at a line feed. Carriage returns
+    before the line feed are removed; all others are text. Paths are relative to the configuration
+    file; `~` and `${VARIABLES}` are replaced.
     """
 
     source: Literal["text"] = Field(description="The kind of data.")
@@ -190,9 +189,9 @@ class TextData(PairData):
     train_weights: list[Weight] | None = Field(
         None,
         description="For each file (or pair of files), how often an epoch contains each of its "
-        "examples on average: 0.25 for every fourth example, with others in the next epoch; 2 for "
-        "every example twice. The vocabulary is learned from all files, unweighted. Default: 1 "
-        "for each.",
+        "examples on average. 0.25: every fourth example, with different ones in the next "
+        "epoch. 2: every example twice. The vocabulary is learned from all files, unweighted. "
+        "Default: 1 for each.",
     )
     train_distributions: PathText | None = Field(
         None,
@@ -222,16 +221,16 @@ class TextData(PairData):
     tsv_columns: list[Positive] | None = Field(
         None,
         min_length=1,
-        description="Numbers of the task's columns in files with tabs, counted from 1. Needed if "
-        "the files have other columns as well.",
+        description="Numbers of the task's columns in files with tabs, counted from 1. Needed "
+        "if the files also have other columns.",
     )
     label_separator: str | None = Field(
         None,
         min_length=1,
-        description="For classification with several labels: string between the labels of a text "
-        "in these files, and later in answers; not in a file whose name ends in `.jsonl` or "
-        "`.jsonl.gz`, which has an object in JSON on each line, with the columns as keys and a "
-        "list of strings as labels. Default: a comma.",
+        description="For classification with several labels: string between the labels of a "
+        "text, in these files and later in answers. Files whose names end in `.jsonl` or "
+        "`.jsonl.gz` do not need it: each line is a JSON object with the columns as keys, and "
+        "the labels are a list of strings. Default: a comma.",
     )
     packed: bool = Field(
         False,

@@ -51,29 +51,31 @@ class TaskSettings(Section):
 class ModelSettings(Section):
     """A preset of the model's configuration, and the options that differ from it.
 
-    The sizes and special ids of the vocabulary are not set here: they come from the tokenizer, as
-    the labels of a classifier come from the data. In an encoder-decoder an option applies to both
-    stacks; options of one stack alone are in `[model.encoder]` or `[model.decoder]`.
+    The size and the special ids of the vocabulary are not set here, because they come from the
+    tokenizer. The labels of a classifier come from the data. In an encoder-decoder, an option
+    applies to both stacks. Options for one stack only are in `[model.encoder]` or
+    `[model.decoder]`.
     """
 
     start_from: PathText | None = Field(
         None,
         description="A finished run whose weights training starts from (fine-tuning). The new "
-        "run uses its vocabulary and, without `preset`, those of its sizes that are omitted.",
+        "run uses the vocabulary of the finished run. Without `preset`, sizes that are omitted "
+        "are also those of the finished run.",
     )
     parts: list[Literal[PARTS]] | None = Field(
         None,
         min_length=1,
-        description="Parts of the model that begin with the weights of `start_from`, which may be "
-        "a run for another task: its encoder, or the decoder of a language model, fits any encoder "
-        "of the same sizes. The other parts begin with random weights. If omitted: all parts, from "
-        "a run for the same task.",
+        description="Parts of the model that begin with the weights of `start_from`. This may "
+        "be a run for a different task: its encoder, or the decoder of a language model, fits "
+        "any encoder of the same sizes. All other parts begin with random weights. If omitted: "
+        "all parts, from a run for the same task.",
     )
     shrink: bool = Field(
         False,
-        description="Whether a stack may have fewer layers than that of `start_from`: it begins "
-        "with the first layer, the last one and others evenly spaced between them, or with the "
-        "first one alone (after Shleifer and Rush, 2020).",
+        description="Whether a stack may have fewer layers than in `start_from` (after "
+        "Shleifer and Rush, 2020). It begins with the first layer, the last layer, and layers "
+        "evenly spaced between them. A stack of one layer begins with the first layer.",
     )
     preset: str = Field(
         "tiny",
@@ -84,10 +86,11 @@ class ModelSettings(Section):
     )
     vectors: PathText | None = Field(
         None,
-        description="A file of word vectors in the text format of GloVe or word2vec, gzip if its "
-        "name ends in `.gz`. The embedding of sources (or the shared embedding) begins with the "
-        "vectors of its tokens. A token is looked up without the mark of a space before it, in its "
-        "own spelling; tokens that are not in the file begin with random vectors.",
+        description="A file of word vectors in the text format of GloVe or word2vec, "
+        "compressed with gzip if its name ends in `.gz`. The source embedding (or the shared "
+        "embedding) begins with the vectors of its tokens. A token is looked up with its "
+        "capital letters and without the mark of the space before it. Tokens that are not in "
+        "the file begin with random vectors.",
     )
     freeze_vectors: bool | None = Field(
         None,

@@ -53,10 +53,10 @@ RATES = {"kind", "peak", "scale", "final"}
 class ScheduleSettings(Section):
     """The learning rate, which rises linearly in the warm-up and then falls or stays constant.
 
-    The paper's warm-up of 4,000 updates is a twenty-fifth of its training; a short run would
-    consist of little else. If omitted, the warm-up is a tenth of the updates, at most 4,000. Since
-    Eq. 3 has a higher peak after a shorter warm-up, its peak is then the rate that it reaches after
-    4,000 updates.
+    The paper's warm-up of 4,000 updates is a twenty-fifth of its training, but would be most of a
+    short run. If omitted, the warm-up is therefore a tenth of the updates, at most 4,000. With a
+    shorter warm-up, Eq. 3 of the paper has a higher peak. Therefore, the peak is then the rate of
+    Eq. 3 after 4,000 updates.
     """
 
     kind: Literal["inverse_sqrt", "linear", "cosine", "constant"] = Field(

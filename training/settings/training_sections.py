@@ -21,9 +21,9 @@ class LoraSettings(Section):
     """LoRA (Hu et al., 2021): small adapters are trained instead of the weights of `start_from`.
 
     A projection of attention computes `x (W + alpha / rank * A B)`, and only `A` and `B`, of `rank`
-    columns and rows, are trained. At the end they are added to `W`, so that the model of the run is
-    an ordinary one. Parts that do not begin with the weights of `model.start_from`, such as a new
-    head, are trained whole.
+    columns and rows, are trained. At the end, they are added to `W`, so that the run has an
+    ordinary model. Parts that do not begin with the weights of `model.start_from`, such as a new
+    head, are trained without adapters.
     """
 
     rank: Positive = Field(8, description="Rank of the adapters.")
@@ -48,8 +48,8 @@ class TrainingSettings(Section):
     """Length, loss and arithmetic of training, and intervals of validations and checkpoints.
 
     The paper's 100,000 updates are 20 epochs of its 4.5 million pairs, but would be a thousand
-    epochs of a few thousand pairs. Values that are omitted are proportional to the paper's, as
-    described below. `train` begins with a line that shows them, and keeps them in the
+    epochs of a few thousand pairs. Values that you omit are therefore proportional to the paper's
+    values, as described below. `train` first prints these values, and stores them in the
     `config.toml` of the run.
     """
 
@@ -80,16 +80,16 @@ class TrainingSettings(Section):
     r_drop: float = Field(
         0.0,
         ge=0,
-        description="Weight of R-Drop, a loss that makes two passes of every batch agree; 5 in its "
-        "paper, 0 for none. With R-Drop an update takes twice as long.",
+        description="Weight of R-Drop, a loss that makes two passes of every batch agree. 5 in "
+        "its paper, 0 for none. With R-Drop, an update takes twice as long.",
     )
     simcut: float = Field(
         0.0,
         ge=0,
-        description="Weight of SimCut (Gao et al., 2022), a loss that makes the predictions for a "
-        "batch agree with those for the same batch without the embeddings of some tokens; 3 in its "
-        "paper, 0 for none. With SimCut an update takes twice as long. For tasks that predict "
-        "tokens.",
+        description="Weight of SimCut (Gao et al., 2022), a loss for tasks that predict "
+        "tokens. It makes the predictions for a batch agree with the predictions for the same "
+        "batch without the embeddings of some tokens. 3 in its paper, 0 for none. With SimCut, "
+        "an update takes twice as long.",
     )
     token_cutoff: Rate = Field(
         TOKEN_CUTOFF,
@@ -101,16 +101,17 @@ class TrainingSettings(Section):
         0.0,
         ge=0,
         lt=1,
-        description="Weight of CTC (Graves et al., 2006), a loss of the encoder that learns where "
-        "in a recording each token is, and so teaches the decoder where to attend (Kim et al., "
-        "2017); the cross-entropy has the rest. 0 for none; 0.3 is usual. For speech recognition.",
+        description="For speech recognition: weight of CTC (Graves et al., 2006) in the loss; "
+        "the rest is the weight of the cross-entropy. CTC teaches the encoder where in a "
+        "recording each token is, which helps the decoder to attend (Kim et al., 2017). 0 for "
+        "none; 0.3 is usual.",
     )
     distillation_weight: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="Share of the teachers in the loss of word-level distillation (`distill "
-        "--word-level`), whose rest is the cross-entropy of the label.",
+        description="Share of the teachers' probabilities in the loss of word-level "
+        "distillation (`distill --word-level`). The rest is the cross-entropy of the label.",
         json_schema_extra={"default_in_words": "0.5 with `data.train_distributions`"},
     )
     freeze: list[Literal[PARTS]] | None = Field(
@@ -124,23 +125,24 @@ class TrainingSettings(Section):
         None,
         gt=0,
         lt=1,
-        description="Factor on the learning rate from each layer to the one below it (ELECTRA, "
-        "BEiT): block i of N has `layer_decay ** (N - i)` of the rate, counted from 0, the layers "
-        "before a stack `layer_decay ** (N + 1)`, and the head all of it. In an encoder-decoder "
-        "each stack counts from its own end.",
+        description="Factor on the learning rate from each layer to the layer below it "
+        "(ELECTRA, BEiT). Block i of N, counted from 0, has `layer_decay ** (N - i)` of the "
+        "rate. The layers before a stack have `layer_decay ** (N + 1)` of it, and the head has "
+        "the whole rate. In an encoder-decoder, each stack counts from its own end.",
     )
     lora: LoraSettings | None = Field(
         None,
-        description="A table `[training.lora]`; if it is there, even empty, low-rank adapters are "
-        "trained instead of the weights of `model.start_from`.",
+        description="A table `[training.lora]`. If it exists, even if it is empty, low-rank "
+        "adapters are trained instead of the weights of `model.start_from`.",
         json_schema_extra={"in_words": "table"},
     )
     quantize: Literal["int8", "int4"] | None = Field(
         None,
-        description="Quantisation-aware training: losses and gradients are computed with weights "
-        "rounded as `export litert --quantize` stores them, and the model of the run has rounded "
-        "weights, also in parts that are not trained, so that the file loses less quality. "
-        "Usually for a last, short run that starts from a trained one (`model.start_from`).",
+        description="Quantisation-aware training, so that a quantised file loses less quality. "
+        "Losses and gradients are computed with weights rounded as `export litert --quantize` "
+        "stores them. The model of the run has rounded weights, also in parts that are not "
+        "trained. Usually for a last, short run that starts from a trained run "
+        "(`model.start_from`).",
     )
     label_smoothing: Rate = Field(
         0.1,
@@ -181,14 +183,14 @@ class TrainingSettings(Section):
         None,
         description="Epochs between two checkpoints, instead of `checkpoint_every`. With "
         "`checkpoint_epochs = 1` and `keep_checkpoints = 10`, `average --last 10` averages the "
-        "ends of the last ten epochs, or of nine and the last update, which always has a "
-        "checkpoint.",
+        "models at the ends of the last ten epochs. The last update always has a checkpoint. "
+        "If training ends within an epoch, this checkpoint is one of the ten.",
     )
     keep_checkpoints: Positive = Field(3, description="Number of recent checkpoints to keep.")
     best_by: Literal[tuple(_metrics())] | None = Field(
         None,
-        description="Metric of the task that determines the best validation, whose checkpoint is "
-        "kept as well.",
+        description="Metric of the task that determines the best validation. Its checkpoint is "
+        "also kept.",
     )
     patience: Positive | None = Field(
         None,
@@ -202,7 +204,7 @@ class TrainingSettings(Section):
     progress_seconds: float = Field(
         10.0,
         gt=0,
-        description="Seconds between two lines of progress if the output is not a terminal.",
+        description="Seconds between two progress lines if the output is not a terminal.",
     )
 
     @model_validator(mode="after")

@@ -8,9 +8,8 @@ from keras_transformer.training.settings.fields import FROM_DATA, Files, Section
 
 
 class _Vocabulary(Section):
-    """One SentencePiece vocabulary for all texts (section 5.1), or one for each side.
-
-    It is learned from the training data, or copied from another run or from files.
+    """One SentencePiece vocabulary for all texts (section 5.1 of the paper), or one each for source
+    and target. It is learned from the training data, or copied from another run or from files.
     """
 
     shared: bool = Field(
@@ -22,21 +21,21 @@ class _Vocabulary(Section):
     size: int | None = Field(
         None,
         ge=8,
-        description="Number of tokens, including special ones. If omitted: 4,000, or the largest "
-        "size that the training text allows if that is smaller; if the text has more characters, "
-        "twice their number.",
+        description="Number of tokens, including special tokens. If omitted: 4,000, or the "
+        "largest size that the training text allows if that is smaller. If the text has more "
+        "different characters than that, twice their number.",
         json_schema_extra=FROM_DATA,
     )
     model_type: Literal["bpe", "unigram"] = Field(
         "bpe", description="Algorithm that learns the tokens."
     )
-    split_digits: bool = Field(True, description="Whether every digit is a token of its own.")
+    split_digits: bool = Field(True, description="Whether every digit is a separate token.")
     character_coverage: float = Field(
         1.0,
         gt=0,
         le=1,
-        description="Share of the text's characters that the vocabulary covers; the others are "
-        "unknown.",
+        description="Share of the text's characters that the vocabulary covers. All other "
+        "characters are unknown.",
     )
 
     @property

@@ -26,8 +26,8 @@ class VectorHead(TextPairsOptions, VectorOptions):
     pooling: Pooling = option(*POOLING)
     causal: bool = option(
         False,
-        """Lets each token attend only to itself and earlier ones, as in vectors of a language model
-        such as Qwen3-Embedding. `pooling` should be `"last"` then.""",
+        """Lets each token attend only to itself and to earlier tokens, as in embedding models that
+        are language models, such as Qwen3-Embedding. Then `pooling` should be `"last"`.""",
     )
     after_pooling: tuple = option(
         (),

@@ -29,9 +29,9 @@ class ImageLabelsHead(LabelsHead):
     )
     classifiers: Count = option(
         1,
-        """Number of linear classifiers, for `pooling="class"`: the first one reads the output for
-        the class token, the second one that for the next of the `class_tokens`, and the logits are
-        the mean of theirs. 2: as in DeiT with distillation.""",
+        """Number of linear classifiers, for `pooling="class"`. Each classifier reads the output for
+        one of the `class_tokens`, beginning with the class token. The logits are the mean over the
+        classifiers. 2: as in DeiT with distillation.""",
     )
 
     def check_with(self, config: Any) -> None:  # noqa: D102

@@ -25,7 +25,7 @@ class Chat:
     Args:
         model: Folder of a run; a `TextGenerator`; or an .onnx file for streams of tokens, opened by
             `keras_transformer.open`.
-        system: Message of the system, which begins the conversation. `None`: that of the template,
+        system: System message at the beginning of the conversation. `None`: that of the template,
             if it has one.
         search: A `Greedy` or a `Sample`. `None`: the run's own, otherwise greedy search.
         template: A `ChatTemplate`. `None`: that of the model.

@@ -31,13 +31,14 @@ class MultiVectorHead(PartConfig):
     projection_bias: bool = option(False, "Adds a bias to the linear map.")
     query_length: OptionalCount = option(
         None,
-        """Maximum length of a query in tokens, with its marks; longer ones are truncated. `None`:
-        `max_length`.""",
+        """Maximum length of a query in tokens, including its marks. Longer queries are truncated.
+        `None`: `max_length`.""",
         statistic=True,
     )
     passage_length: OptionalCount = option(
         None,
-        """Maximum length of a passage in tokens, with its marks; longer ones are truncated.
+        """Maximum length of a passage in tokens, including its marks. Longer passages are
+        truncated.
         `None`: `max_length`.""",
         statistic=True,
     )
@@ -51,9 +52,10 @@ class MultiVectorHead(PartConfig):
     )
     expansion: Literal["none", "unattended", "attended"] = option(
         "none",
-        """Query augmentation: shorter queries are extended with `expansion_id`, whose vectors are
-        compared as those of other tokens. `"unattended"`: no position attends to these tokens, but
-        they attend to the query. `"attended"`: all tokens of a query attend to them as well.""",
+        """Query augmentation: shorter queries are extended with `expansion_id`. The vectors of
+        these tokens are compared like the vectors of all other tokens. `"unattended"`: no position
+        attends to these tokens, but they attend to the query. `"attended"`: all tokens of a query
+        also attend to them.""",
     )
     expansion_id: int | None = option(
         None, "Token id of `expansion`, mostly that of the mask token. `None`: there is none."

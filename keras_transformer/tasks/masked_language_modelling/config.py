@@ -23,8 +23,8 @@ class MaskedTokenHead(VocabularyHead):
 
     masking_rate: Annotated[float, check_rate] = option(
         0.15,
-        """Share of the tokens of a text that training hides and predicts, above 0; at least one
-        token of each text is.""",
+        """Share of the tokens of a text that training hides and predicts, above 0. At least one
+        token of each text is hidden.""",
         statistic=True,
     )
     mask_share: Annotated[float, check_share] = option(
@@ -35,14 +35,14 @@ class MaskedTokenHead(VocabularyHead):
     )
     random_share: Annotated[float, check_share] = option(
         0.1,
-        """Share of the hidden tokens that become another token, drawn at random. The rest stay as
-        they are.""",
+        """Share of the hidden tokens that are replaced by a random token. All other hidden tokens
+        remain unchanged.""",
         statistic=True,
     )
     whole_word_masking: bool = option(
         False,
         """Hides all tokens of a word together, as in BERT's whole word masking. The number of
-        hidden tokens is the same on average; a text of few words may have none.""",
+        hidden tokens is the same on average. A text of few words may have no hidden tokens.""",
         statistic=True,
     )
 

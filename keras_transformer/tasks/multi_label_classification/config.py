@@ -25,8 +25,9 @@ class LabelSetHead(LabelsHead):
 
     threshold: Annotated[float, check_share] = option(
         0.5,
-        """Probability from which on a text has a label, the same for all labels. `keras-transformer
-        threshold` chooses a better one for a trained run, or one for each label.""",
+        """A text has a label if its probability is at least this threshold, which is the same for
+        all labels. `keras-transformer threshold` chooses a better threshold for a trained run, or a
+        threshold for each label.""",
     )
     separator: str = option(",", "String between the labels of a text.", set_by="data")
 

@@ -31,12 +31,12 @@ class SpansHead(LinearHeadConfig):
         "separator",
         """Layout of a row: `"separator"`, question, `bos_id`, passage, `eos_id`; `"bert"`,
         `bos_id`, question, `eos_id`, passage, `eos_id`; or `"roberta"`, the same with two `eos_id`
-        in the middle. In the last two, passages are tokenised as a whole, as pretrained models
-        need it.""",
+        in the middle. In `"bert"` and `"roberta"`, passages are tokenised as a whole, as pretrained
+        models require.""",
     )
     no_answer: bool = option(
         False,
-        """Leaves an answer empty if it is more probable that the passage has none, as in SQuAD
+        """Leaves an answer empty if the passage more probably contains no answer, as in SQuAD
         2.0.""",
     )
 

@@ -23,8 +23,8 @@ class ScoreHead(PooledHead):
     score_activation: Literal["sigmoid", "none"] = option(
         "sigmoid",
         """Score of a pair: `"sigmoid"`, the sigmoid of the logit, a number from 0 to 1, or
-        `"none"`, the logit itself. The sigmoid is trained with the binary cross-entropy of scores
-        from 0 to 1, the logit with the squared error of any numbers.""",
+        `"none"`, the logit itself. The sigmoid is trained with the binary cross-entropy, on scores
+        from 0 to 1. The logit is trained with the squared error, on any numbers.""",
     )
     pair_layout: Literal["bert", "roberta"] = option(
         "bert",

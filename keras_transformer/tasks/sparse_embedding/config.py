@@ -36,7 +36,7 @@ class SparseVectorHead(TextPairsOptions, VocabularyHead):
     )
     max_active: Count = option(
         256,
-        "Largest number of tokens in a vector: those with the largest weights.",
+        "Maximum number of tokens in a vector. The tokens with the largest weights are kept.",
         statistic=True,
     )
     query_flops: Weight = option(

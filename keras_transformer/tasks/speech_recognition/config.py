@@ -38,7 +38,7 @@ class SpeechInput(PartConfig):
     num_mel_filters: Count = option(80, "Number of mel filters: the features of a frame.")
     max_seconds: Seconds = option(
         30.0,
-        """Maximum length of a recording, in seconds. Longer ones are processed in overlapping
+        """Maximum length of a recording, in seconds. Longer recordings are processed in overlapping
         windows of this length.""",
     )
     pad_to_max_seconds: bool = option(

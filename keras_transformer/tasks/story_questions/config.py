@@ -27,7 +27,7 @@ class MemoryConfig(PartConfig):
     d_model: Count = option(20, "Width of the embeddings, in features.")
     max_length: Count = option(512, "Maximum length of a story and its question, in tokens.")
     memory_size: Count = option(
-        50, "Number of sentences that the memory holds, the most recent ones."
+        50, "Number of sentences in the memory. It contains the most recent sentences."
     )
     sentence: SentenceEncoding = option(
         "position",
@@ -42,14 +42,14 @@ class MemoryConfig(PartConfig):
     )
     tying: Tying = option(
         "adjacent",
-        """Shared embeddings: `"adjacent"`, a hop reads from the table with which the next one
-        compares, or `"layer_wise"`, all hops share their tables.""",
+        """Shared embeddings: `"adjacent"`, a hop reads from the table that the next hop compares
+        with, or `"layer_wise"`, all hops share their tables.""",
         of=Tying,
     )
     linear_start: int = option(
         0,
         """Number of batches at the beginning of training for which the attention of all hops has no
-        softmax (section 4.2). 0: it always has one.""",
+        softmax (section 4.2). 0: always with the softmax.""",
     )
 
     has_blocks = False  # unlike `StackConfig`

@@ -40,8 +40,9 @@ class RecordingData(DataSettings):
     speeds: list[Speed] = Field(
         [1.0],
         min_length=1,
-        description="Speeds of the training recordings: an epoch has a copy of each recording at "
-        "every one of them, such as `[0.9, 1.0, 1.1]` (Ko et al., 2015). The pitch changes too.",
+        description="Speeds of the training recordings: an epoch has a copy of each recording "
+        "at each of these speeds, such as `[0.9, 1.0, 1.1]` (Ko et al., 2015). The pitch also "
+        "changes.",
     )
     time_masks: int = Field(
         0,

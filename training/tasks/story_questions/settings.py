@@ -13,7 +13,7 @@ from keras_transformer.training.settings.fields import Files
 class BabiData(TokenData):
     """Files in bAbI's format: numbered sentences of stories, and questions with their answers.
 
-    The kind of a question is the name of its file without its ending, and without `_train`,
+    The kind of a question is the name of its file without the extension and without `_train`,
     `_valid` or `_test`.
     """
 

@@ -29,8 +29,9 @@ Period = Annotated[
 class SeriesData(ArrayData):
     """A time series in a CSV file with a header and a line for each step, minutes to years apart.
 
-    Each split is a period of the series; steps whose target is unknown do not count. Before a
-    split, only inputs are read, as far back as a window reaches. Other columns are ignored.
+    Each split is a period of the series. Steps whose target is unknown do not count. From the time
+    before a split, only inputs are read, as far back as a window reaches. Other columns are
+    ignored.
     """
 
     columns: ClassVar = ("inputs", "target")
@@ -59,7 +60,7 @@ class SeriesData(ArrayData):
     step: str | None = Field(
         None,
         description='Time between two lines, such as "15 minutes", "1 hour", "1 day" or '
-        '"1 month". If omitted: the most common difference in the file; others are gaps.',
+        '"1 month". If omitted: the most common difference in the file. Longer ones are gaps.',
     )
     fill: Literal[FILLS] | None = Field(
         None,
@@ -91,8 +92,9 @@ class SeriesData(ArrayData):
     )
     scored: Positive = Field(
         1,
-        description="Number of steps at the end of a window whose outputs are used; the steps "
-        "before them warm the model up. More of them mean fewer windows and less computation.",
+        description="Number of steps at the end of a window whose outputs are used. The steps "
+        "before them warm the model up. A larger number means fewer windows and less "
+        "computation.",
     )
     stride: Positive = Field(
         1,

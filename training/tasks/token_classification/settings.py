@@ -35,10 +35,10 @@ class ConllData(TokenData):
     )
     scheme: Literal["BIO", "BIOES", "BILOU", "IOB1", "IOE", "IO"] = Field(
         "BIO",
-        description="Encoding of spans as labels, BIO or BIOES as for `entities`; BILOU, with L "
-        "and U for E and S; or one that is converted to BIO: IOB1, the encoding of CoNLL-2003, in "
-        "which I-X also begins a span; IOE, in which E-X ends a span; or IO, in which neighbours "
-        "of one type are one span, and types may stand alone.",
+        description="Encoding of spans as labels, BIO X, with L and U for E and S; or one that "
+        "is converted to BIO: IOB1, the encoding of CoNLL-2003, in which I-X also begins a "
+        "span; IOE, in which E-X ends a span; or IO, in which neighbours of one type are one "
+        "span, and types may stand alone.",
     )
 
     def open(self, columns: Sequence[str]) -> Source:  # noqa: D102
