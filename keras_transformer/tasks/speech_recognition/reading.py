@@ -1,4 +1,4 @@
-"""Reading of any number of recordings, of which some hours are in memory at a time."""
+"""Reading of any number of recordings, of which at most an hour is in memory at a time."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
