@@ -108,7 +108,7 @@ def takes_words(what: str, excludes: str | None = None) -> Any:
     return setting(
         False,
         f"{what} a prefix, banned phrases and, with --beam, terms of a glossary with each call. "
-        "Terms are placed well by a beam of 10.",
+        "A beam of 10 places terms well.",
         kind=bool,
         group="Search",
         needs=SOURCE,

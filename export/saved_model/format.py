@@ -70,8 +70,8 @@ class SavedModelOptions(CheckedSettings):
     lengths: Sequence[int] | None = options.lengths(options.GENERATION, "jit")
     check_seconds: float | None = setting(
         None,
-        "Time after which the check calls no further signature of a model that generates text. The "
-        "report names what was left out.",
+        "Time after which the check of a model that generates text calls no further signature. "
+        "The report names the signatures that were left out.",
         kind=float,
         above=0,
         is_optional=True,

@@ -199,8 +199,8 @@ class MorseDemoData(RecordingData):
         10.0,
         ge=2,
         le=60,
-        description="Largest duration of a text at its exact speed: longer texts are sent faster, "
-        "or left out. Silence and the rhythm of the hand may add two seconds.",
+        description="Maximum duration of a text at its exact speed. Longer texts are sent "
+        "faster, or left out. Silence and the rhythm of the hand may add two seconds.",
     )
     words_per_minute: Range = Field(
         [10.0, 30.0],
@@ -211,8 +211,9 @@ class MorseDemoData(RecordingData):
         0.1,
         ge=0,
         le=0.3,
-        description="Largest irregularity of the hand: standard deviation of the lengths of dots "
-        "and dashes, relative to them. Gaps between characters vary twice as much.",
+        description="Largest irregularity of the hand: the standard deviation of the lengths "
+        "of dots and dashes, relative to these lengths. Gaps between characters vary twice as "
+        "much.",
     )
     fading: Share = Field(
         0.7,
@@ -220,11 +221,11 @@ class MorseDemoData(RecordingData):
     )
     snr: Range = Field(
         [0.0, 20.0],
-        description="Lowest and highest ratio of signal and noise, in dB: mean power of the tone "
-        "while the key is down, over the power of the noise in the whole band.",
+        description="Lowest and highest signal-to-noise ratio, in dB: the mean power of the "
+        "tone while the key is down, divided by the power of the noise in the whole band.",
     )
     test_snr: float = Field(
-        10.0, ge=-30, le=60, description="Ratio of signal and noise in the test split, in dB."
+        10.0, ge=-30, le=60, description="Signal-to-noise ratio in the test split, in dB."
     )
 
     def open(self, columns: Sequence[str]) -> Source:  # noqa: D102

@@ -44,11 +44,11 @@ class MultiVectorHead(PartConfig):
     )
     query_marker_id: int | None = option(
         None,
-        "Token id that marks a query, before its text. `None`: there is none.",
+        "Token id that marks a query, before its text. `None`: no such token.",
     )
     passage_marker_id: int | None = option(
         None,
-        "Token id that marks a passage, before its text. `None`: there is none.",
+        "Token id that marks a passage, before its text. `None`: no such token.",
     )
     expansion: Literal["none", "unattended", "attended"] = option(
         "none",

@@ -44,9 +44,9 @@ class ImageData(ArrayData):
         None,
         min_length=1,
         max_length=2,
-        description="Height and width to which images are resized before they are cropped to the "
-        "`image_size` pixels at their centre, or only the length of the shorter edge. If omitted: "
-        "`image_size`.",
+        description="Size to which images are resized: height and width, or only the length of "
+        "the shorter edge. Then they are cropped to the `image_size` pixels at their centre. "
+        "If omitted: `image_size`.",
     )
     channels: Literal[1, 3] = Field(
         3, description="Number of channels: 1 converts all images to grey, 3 to RGB."
