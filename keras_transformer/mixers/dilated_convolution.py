@@ -45,8 +45,8 @@ class DilatedConvolution(Convolution):
 
     kind = "dilated_convolution"
     about = (
-        "the residual block of ByteNet around a dilated convolution, whose dilation doubles from "
-        "block to block (Kalchbrenner et al., 2016)"
+        "the residual block of ByteNet, which contains a dilated convolution; the dilation doubles "
+        "from block to block (Kalchbrenner et al., 2016)"
     )
 
     dilation: Count = option(

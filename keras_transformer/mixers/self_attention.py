@@ -21,8 +21,8 @@ class SelfAttention(AttentionHeads, Mixer):
 
     kind = "self_attention"
     about = (
-        "self-attention as in the paper, or with a `window` the restricted self-attention of its "
-        "Table 1 (local in Beltagy et al., 2020)"
+        "self-attention as in the paper or, with a `window`, the restricted self-attention of the "
+        "paper's Table 1 (local in Beltagy et al., 2020)"
     )
     attends = True
 
