@@ -79,7 +79,12 @@ def served(site, profile):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with chromium(profile) as process:
-        yield Browser(process, f"http://127.0.0.1:{server.server_port}")
+        yield Browser(process, f"http://127.0.0.1:{server.server_port}", server)
+    close(server)
+
+
+def close(server):
+    """Ends a server, which may have ended before."""
     server.shutdown()
     server.server_close()
 
@@ -87,8 +92,8 @@ def served(site, profile):
 class Browser:
     """The page as a user sees it."""
 
-    def __init__(self, process, address=""):
-        self.process, self.address = process, address
+    def __init__(self, process, address="", server=None):
+        self.process, self.address, self.server = process, address, server
 
     def call(self, method, worker=False, **params):
         step = {"method": method, "params": params, "worker": worker}
