@@ -67,8 +67,9 @@ def export_ctranslate2(
     - a token that begins every output, `forced_bos_id` in `config.json`, or the token of a target
       language: `target_prefix`. The token of the source language is the first of a source; if
       `"language_codes"` is `"after"` or `"start"`, it is the last one, after the end token;
-    - `no_repeat_ngram` in `config.json`: `no_repeat_ngram_size`, and `suppress_sequences` of
-      padding and of `decoder_start_token`, in greedy search only. CTranslate2 excludes tokens
+    - `no_repeat_ngram` in `config.json`: `no_repeat_ngram_size`; `suppressed_ids` in `config.json`:
+      `suppress_sequences` of each of these tokens. Both are for greedy search only, with
+      `suppress_sequences` of padding and of `decoder_start_token`. CTranslate2 excludes tokens
       before the softmax: scores of the model come from `score_batch`, and a beam would rank by
       other probabilities.
 
@@ -128,7 +129,7 @@ def export_ctranslate2(
             "A folder for CTranslate2 cannot contain a shortlist. Export the pipeline without one: "
             "`pipeline.with_shortlist(None)`."
         )
-    check_expressible(pipeline.model.config, origin)
+    check_expressible(pipeline.model.config)
     check_space(directory, pipeline, options.quantize)
     progress = progress or silent
     kind = CTranslate2Generation if pipeline.generates else CTranslate2Answers

@@ -95,16 +95,14 @@ def _scaling(scaling):
 
 def check_run(config, tokenizers, options, origin=None) -> None:
     """Raises an `ExportError` unless CTranslate2 can express a model: see `check_expressible`."""
-    check_expressible(config, origin)
+    check_expressible(config)
 
 
-def check_expressible(config, origin=None) -> None:
+def check_expressible(config) -> None:
     """Raises an `ExportError` unless CTranslate2's layout can express a model.
 
     Args:
         config: The configuration of a model that reads tokens, such as a `TransformerConfig`.
-        origin: Provenance of the original checkpoint, a dictionary, or `None`. The error names the
-            setting of that checkpoint.
     """
     if not all(stack.has_blocks for stack in config.stacks):
         raise ExportError("The layout for CTranslate2 cannot express a model without blocks.")
@@ -118,14 +116,12 @@ def check_expressible(config, origin=None) -> None:
         reasons.append("normalised queries and keys of cross-attention (`query_key_norm`)")
     if len({norm.epsilon for norm in _norms(config) if isinstance(norm, NORMS)}) > 1:
         reasons.append("normalisations that differ in `epsilon`")
-    if getattr(config.head, "rules", OutputRules()).suppressed_ids:
-        reasons.append(_name_of_suppressed_ids(origin))
+    if not both and getattr(config.head, "rules", OutputRules()).suppressed_ids:
+        reasons.append("`suppressed_ids` of a model without a source")
     if getattr(config.head, "causal", False):
         reasons.append("an encoder whose tokens attend to earlier ones only (`causal`)")
     if getattr(config.head, "expansion", "none") == "unattended":
         reasons.append('tokens that no other token attends to (`expansion = "unattended"`)')
-    if getattr(config.head, "starts_with_zeros", False):
-        reasons.append("an output that starts with zeros")
     if reasons:
         raise ExportError(f"The layout for CTranslate2 cannot express {reasons[0]}.")
 
@@ -184,20 +180,6 @@ def _is_known(position):
 def _has_yarn(position):
     scaling = position.scaling if isinstance(position, Rotary) else None
     return not isinstance(scaling, LinearScaling | Llama3Scaling | None)
-
-
-def _name_of_suppressed_ids(origin):
-    """Returns the name of the user's setting that became `suppressed_ids`."""
-    form = (origin or {}).get("format")
-    if form == "marian":
-        return "an unknown token that is never emitted but keeps its probability, as in Marian"
-    if form is not None:
-        return (
-            "`bad_words_ids` without `renormalize_logits`: tokens that are never emitted but keep "
-            'their probability. Set "renormalize_logits": true in the generation_config.json or '
-            "config.json of the checkpoint and convert it again; this changes the scores"
-        )
-    return "`suppressed_ids`"
 
 
 def _activation(name):

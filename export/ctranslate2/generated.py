@@ -8,7 +8,7 @@ import numpy as np
 from keras_transformer.decoding import Beam
 from keras_transformer.export.agreement import Agreement
 from keras_transformer.export.ctranslate2.format import CTranslate2Options
-from keras_transformer.export.ctranslate2.metadata import FORCED, is_renormalized, rules_of
+from keras_transformer.export.ctranslate2.metadata import FORCED, renormalizing, rules_of
 from keras_transformer.export.ctranslate2.opened import open_ctranslate2
 from keras_transformer.export.ctranslate2.spec import make_spec
 from keras_transformer.export.extent import limited
@@ -136,7 +136,7 @@ def _judge_beam(draft, agreement, name):
     ended earlier.
     """
     config = agreement.pipeline.model.config
-    if is_renormalized(rules_of(config)):
+    if renormalizing(rules_of(config)) is not None:
         return {"sentences": 0, "agreement": None}
     beam = BEAM_BY_SUM if config.decoder.hides_start else BEAM
     # No longer than in greedy search: a model that does not end would fill all its positions.

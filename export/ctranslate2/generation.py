@@ -18,8 +18,7 @@ from keras_transformer.export.ctranslate2.metadata import (
     ENDS,
     GREEDY,
     MAX_LENGTH,
-    NGRAM,
-    is_renormalized,
+    renormalizing,
 )
 from keras_transformer.export.runtime import Decoded, OpenGenerator, changed, check_threads
 from keras_transformer.options import OptionError
@@ -59,11 +58,12 @@ def check_beam(path, search, metadata) -> None:
     Raises:
         ValueError: If `search` is a `Beam`, and the model of the folder `path` has such a rule.
     """
-    if isinstance(search, Beam) and is_renormalized(metadata):
+    rule = renormalizing(metadata)
+    if isinstance(search, Beam) and rule is not None:
         raise ValueError(
-            f"`search` must be greedy for {path}: its model has `{NGRAM}`, with which CTranslate2 "
-            "ranks a beam by probabilities that differ from the model's. "
-            f"Received: search={search!r}."
+            f"`search` must be greedy for {path}: its model has `{rule}`, with which CTranslate2 "
+            "ranks a beam by probabilities that differ from the model's. For a beam, export the "
+            f"run to another format. Received: search={search!r}."
         )
 
 

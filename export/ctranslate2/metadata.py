@@ -12,6 +12,7 @@ PROMPTS = "prompts"  # only sentence encoders may have them
 FORCED = "forced_eos_id"  # for this and the following keys see `TransformerConfig`
 FIRST = "forced_bos_id"
 NGRAM = "no_repeat_ngram"
+SUPPRESSED = "suppressed_ids"
 LANGUAGES = "language_codes"
 ENDS = "end_ids"
 FACTOR = "max_length_ratio"
@@ -19,6 +20,7 @@ HIDDEN = "hides_start"  # whether outputs are computed without the token that be
 # Rules of a model for its outputs, with the values that have no effect. They are also those of
 # folders in which a rule is missing.
 RULES = {FORCED: None, FIRST: None, NGRAM: 0, LANGUAGES: "none", ENDS: (), FACTOR: None}
+RULES |= {SUPPRESSED: ()}
 
 
 def metadata_of(config, max_length, greedy_length) -> dict[str, Any]:
@@ -87,8 +89,8 @@ def read_metadata(folder) -> dict[str, Any]:
     return metadata
 
 
-def is_renormalized(rules) -> bool:
-    """Returns true if CTranslate2 changes the probabilities of the tokens that rules allow.
+def renormalizing(rules) -> str | None:
+    """Returns the name of a rule with which CTranslate2 changes probabilities, or `None`.
 
     It excludes tokens before the softmax, so that the probabilities of the others sum to 1. In our
     searches, scores are those of the model.
@@ -96,4 +98,4 @@ def is_renormalized(rules) -> bool:
     Args:
         rules: Dictionary of rules by name, such as the metadata.
     """
-    return rules[NGRAM] > 0
+    return next((name for name in (NGRAM, SUPPRESSED) if rules[name]), None)

@@ -101,6 +101,7 @@ def _encoder_decoder(model, pieces, target_pieces):
     decoder = specs.TransformerDecoderSpec(**options_of(config.decoder, True))
     fill_stack(encoder, encoder.embeddings[0], model.source_embedding, model.encoder, config)
     fill_stack(decoder, decoder.embeddings, model.target_embedding, model.decoder, config)
+    decoder.start_from_zero_embedding = config.head.starts_with_zeros
     _fill_output(decoder.projection, model)
     for layer, block in zip(decoder.layer, model.decoder.blocks, strict=True):
         fill_cross_attention(layer.attention, block)

@@ -12,7 +12,8 @@ from keras_transformer.export.ctranslate2.metadata import (
     HIDDEN,
     LANGUAGES,
     NGRAM,
-    is_renormalized,
+    SUPPRESSED,
+    renormalizing,
 )
 from keras_transformer.tasks.results import Generated
 
@@ -106,12 +107,13 @@ class CTranslate2Translator(CTranslate2Generator):
 
     def _rules(self):
         rules = {"min_decoding_length": 0, "max_input_length": 0}
-        if not is_renormalized(self.metadata):
+        if renormalizing(self.metadata) is None:
             return rules
         target = self.tokenizers.target
         # Such a search emits neither padding nor the token that begins an output.
-        padding, end = (self._target_pieces[token] for token in (target.pad_id, target.eos_id))
-        suppressed = {padding, self.metadata["decoder_start_token"] or end} - {end}
+        ids = target.pad_id, target.eos_id, *self.metadata[SUPPRESSED]
+        padding, end, *others = (self._target_pieces[token] for token in ids)
+        suppressed = {padding, self.metadata["decoder_start_token"] or end, *others} - {end}
         return rules | {
             "no_repeat_ngram_size": self.metadata[NGRAM],
             "suppress_sequences": [[piece] for piece in sorted(suppressed)],
@@ -123,7 +125,7 @@ class CTranslate2Translator(CTranslate2Generator):
         length = limit if self.metadata[FORCED] is None else max(1, limit - 1)
         options = {"num_hypotheses": n, "max_decoding_length": length, **self._options}
         results = self._model.translate_batch(batch, first, **options)
-        if not is_renormalized(self.metadata):
+        if renormalizing(self.metadata) is None:
             return [(result.hypotheses, result.scores) for result in results]
         hypotheses = [result.hypotheses[0] for result in results]
         scores = self._scores(batch, first, hypotheses)

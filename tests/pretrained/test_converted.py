@@ -200,14 +200,14 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
     [
         (
             "ctranslate2",
-            "cannot express `bad_words_ids` without `renormalize_logits`: .* convert it again",
+            "CTranslate2 can express the activations .*This model has relu6",
         ),
         ("litert --tokenizer", "`tokenizer` needs a vocabulary whose ids are SentencePiece's own"),
         ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
     ],
 )
 def test_an_unsupported_export_format_is_refused_before_weights_are_read(form, message, tmp_path):
-    write_folder(tmp_path / "hf", renormalize_logits=False)
+    write_folder(tmp_path / "hf", activation_function="relu6")
     run = write_converted(read_checkpoint(tmp_path / "hf"), tmp_path / "run")
     with zipfile.ZipFile(run.model) as archive:
         config = archive.read("config.json")
