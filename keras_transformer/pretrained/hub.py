@@ -7,6 +7,7 @@ from typing import Any
 
 from keras_transformer.checkpoint_hints import repository_name
 from keras_transformer.installation import install_hint
+from keras_transformer.pretrained.files.folder import Repository
 
 LIBRARY = "huggingface_hub"
 # What families read: no program, and no pickle.
@@ -24,11 +25,13 @@ class Place(typing.NamedTuple):
         root: Folder in which links may end, or `None` for `path`: the hub's cache stores files
             beside the folders that name them.
         origin: Provenance: the name of the repository and its revision, a commit.
+        repository: The `Repository`, or `None` for files.
     """
 
     path: Any
     root: pathlib.Path | None = None
     origin: dict[str, str] = {}
+    repository: Repository | None = None
 
 
 def find_checkpoint(path: Any, revision: str | None = None) -> Place:
@@ -43,8 +46,8 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
         revision: A branch, a tag or a commit of the repository. `None`: its main branch.
 
     Raises:
-        ValueError: If the repository or the revision does not exist, is not accessible or contains
-            no weights that are read, or if `revision` is given for a folder; the error is one line.
+        ValueError: If the repository or the revision does not exist or is not accessible, or if
+            `revision` is given for a folder; the error is one line.
     """
     name = repository_name(path)
     if name is None or importlib.util.find_spec(LIBRARY) is None:
@@ -56,7 +59,7 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
         return Place(path)
     folder = _download(name, revision)
     origin = {"name": name, "repository": name, "revision": folder.name}
-    return Place(folder, folder.parents[1], origin)
+    return Place(folder, folder.parents[1], origin, Repository(name, revision))
 
 
 def _download(name, revision):
@@ -90,10 +93,4 @@ def _download(name, revision):
             f"{what} could not be downloaded, and is not in the cache: {reason}. Try again: "
             "complete files are kept."
         ) from error
-    folder = pathlib.Path(folder)
-    if not any(folder.glob("*.safetensors")):
-        raise ValueError(
-            f"{what} has no weights in the format safetensors, the only one that is read: a pickle "
-            "may run any program. Convert it with `transformers`, in an environment that you trust."
-        )
-    return folder
+    return pathlib.Path(folder)

@@ -186,7 +186,7 @@ def _projection(folder, place):
     )
     if settings.get("activation_function") not in IDENTITY:  # without the setting, it is tanh
         raise settings.wrong("activation_function", " or ".join(IDENTITY))
-    tensors = open_tensors(files, DENSE, CONVERSION.format(path=folder.path))
+    tensors = open_tensors(files, DENSE, CONVERSION.format(path=folder.own_copy))
     return Projection(f"{place}/", settings, tensors)
 
 

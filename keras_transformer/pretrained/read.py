@@ -36,7 +36,7 @@ def read_checkpoint(
         OSError: If a file cannot be read.
     """
     place = find_checkpoint(path, revision)
-    folder = CheckpointFolder(place.path, place.root)
+    folder = CheckpointFolder(place.path, place.root, place.repository)
     family = find_family(folder, path)(folder, **options)
     family.choose_task(task)
     source_language, target_language = family.choose_languages(source_language, target_language)

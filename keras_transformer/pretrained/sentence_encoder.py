@@ -165,7 +165,7 @@ def _module(folder, kind, place):
         return Module(kind(), place)
     files = folder.subfolder(place)
     settings = CheckpointSettings(files.require_json("config.json"), files.path / "config.json")
-    tensors = open_tensors(files, kind.published, CONVERSION.format(path=folder.path))
+    tensors = open_tensors(files, kind.published, CONVERSION.format(path=folder.own_copy))
     return Module(kind.read(settings, tensors.shapes), place, tensors)
 
 

@@ -180,8 +180,14 @@ def test_what_is_not_there_is_named_in_one_line(server):
     with pytest.raises(ValueError, match=r"^nobody/nothing is neither a folder nor a repository"):
         read_checkpoint("nobody/nothing")
     del server.state.files[WEIGHTS]
-    with pytest.raises(ValueError, match=rf"^{NAME} has no weights in the format safetensors"):
-        read_checkpoint(NAME)
+    folder = NAME.rpartition("/")[2]
+    remedy = rf'`python -c "import sys; from transformers import \w+ as M; .*" {folder}`'
+    for revision, option in ((None, ""), ("v1", " --revision v1")):
+        download = f"`hf download {NAME}{option} --local-dir {folder}`"
+        message = rf"^{NAME} has no weights in the format safetensors.* {download}.* {remedy}"
+        with pytest.raises(ValueError, match=message) as error:
+            read_checkpoint(NAME, revision=revision)
+        assert "\n" not in str(error.value)
 
 
 @pytest.mark.slow

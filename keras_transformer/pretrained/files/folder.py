@@ -2,11 +2,34 @@
 
 import json
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_transformer.checkpoint_hints import hint
 
 LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 tokens has 2 million
+
+
+class Repository(NamedTuple):
+    """A repository on Hugging Face's hub.
+
+    Attributes:
+        name: Its name, `"owner/name"`.
+        revision: The branch, tag or commit that was asked for, or `None`.
+    """
+
+    name: str
+    revision: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder to download it to."""
+        return self.name.rpartition("/")[2]
+
+    @property
+    def command(self) -> str:
+        """Command that downloads all of its files, also a pickle."""
+        revision = "" if self.revision is None else f" --revision {self.revision}"
+        return f"hf download {self.name}{revision} --local-dir {self.folder}"
 
 
 class CheckpointFolder:
@@ -15,6 +38,7 @@ class CheckpointFolder:
     Args:
         path: The folder, or a file that is a checkpoint itself.
         root: Folder in which links may end. `None`: the folder itself.
+        repository: The `Repository` of which the folder has those files that are read, or `None`.
 
     Raises:
         ValueError: If there is no such folder or file.
@@ -22,10 +46,11 @@ class CheckpointFolder:
     Attributes:
         path: The folder.
         model: The file, or `None` if `path` is a folder.
+        repository: See above.
     """
 
-    def __init__(self, path, root=None):
-        path = pathlib.Path(path)
+    def __init__(self, path, root=None, repository=None):
+        path, self.repository = pathlib.Path(path), repository
         self.model = path if path.is_file() else None
         self.path = path if self.model is None else path.parent
         if not self.path.is_dir():
@@ -35,13 +60,18 @@ class CheckpointFolder:
             )
         self._root = (self.path if root is None else root).resolve()
 
+    @property
+    def own_copy(self) -> Any:
+        """Folder that a command may change: that of the user, or the one to download to."""
+        return self.path if self.repository is None else self.repository.folder
+
     def subfolder(self, name) -> "CheckpointFolder":
         """Returns the folder of that name in this one, whose links may end in this one.
 
         Raises:
             ValueError: If there is no such folder.
         """
-        return CheckpointFolder(self.path / name, self._root)
+        return CheckpointFolder(self.path / name, self._root, self.repository)
 
     def file(self, name) -> pathlib.Path | None:
         """Returns the path of a file, or `None` if there is no such file.
