@@ -30,7 +30,7 @@ def run(tmp_path_factory):
     checkpoint = read_checkpoint(release(folder, table_of("source", "target")).path)
     bias = checkpoint.model.output_bias
     values = bias.numpy()
-    values[1] += 3
+    values[1] += 5
     bias.assign(values)
     return write_converted(checkpoint, folder / "run").path
 
