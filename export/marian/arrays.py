@@ -110,7 +110,10 @@ def check_expressible(config, tokenizers) -> list[int]:
 
 def _check_vocabulary(side, ids):
     if side.table is not None and side.table.ids != tuple(range(ids.size)):
-        raise ExportError("Marian cannot express ids that are not SentencePiece's own.")
+        raise ExportError(
+            "Marian cannot express ids that are not SentencePiece's own. To use Marian, train a "
+            "student of this model with `keras-transformer distill`, and export the student."
+        )
     if side.table is not None and side.table.codes:
         raise ExportError("Marian cannot express codes of target languages.")
     if side.eos_id != ids.eos_id:

@@ -202,7 +202,7 @@ def test_a_greedy_checkpoint_keeps_its_limit(tmp_path):
             "ctranslate2",
             "CTranslate2 can express the activations .*This model has relu6",
         ),
-        ("litert --tokenizer", "`tokenizer` needs a vocabulary whose ids are SentencePiece's own"),
+        ("litert --tokenizer", "--tokenizer needs a vocabulary whose ids are SentencePiece's own"),
         ("marian", "Marian cannot express hf, a Marian model in Hugging Face's format: "),
     ],
 )
@@ -216,7 +216,7 @@ def test_an_unsupported_export_format_is_refused_before_weights_are_read(form, m
     (tmp_path / "lines").write_text("a dog\n")
     command = ["export", *form.split(), str(run.path), str(tmp_path / "out.tflite")]
     done = CliRunner().invoke(cli, [*command, "--sentences", str(tmp_path / "lines")])
-    assert done.exit_code == 1 and re.search(message, done.output), done.output
+    assert done.exit_code and re.search(message, done.output), done.output
     assert not (tmp_path / "out.tflite").exists()
 
 
