@@ -157,7 +157,7 @@ def part(name, shared_rows) -> list[str]:
     if own:
         lines += table(own)
     if others:
-        link = "[options of several commands](#options-of-several-commands)"
+        link = "[options in common with other commands](#common-options)"
         lines += [f"It also has these {link}: {', '.join(others)}.", ""]
     for heading, rows in command.notes().items():
         lines += [f"{heading}:", "", "| name | |", "|---|---|"]
@@ -208,7 +208,7 @@ def page() -> str:
         for name in COMMANDS:
             if name.split()[0] in names:
                 lines += part(name, rows)
-    lines += ["## Options of several commands", "", *table(groups), NEXT]
+    lines += ["## Common options", "", *table(groups), NEXT]
     return "\n".join(lines)
 
 
