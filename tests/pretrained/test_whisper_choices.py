@@ -508,7 +508,7 @@ def test_predict_takes_languages_and_writes_timestamps(run, pipeline, files):
         (["--source-language", "dutch"], "`language` must be one of the 3 languages of the model"),
         (
             ["--target-language", "fr"],
-            "`target_language` must be the source language, for transcri",
+            "--target-language must be the source language, for transcri",
         ),
         (["--timestamps", "--scores"], "--scores has no effect with --timestamps"),
         (["--timestamps", "--subtitles", "srt"], "--timestamps has no effect with --subtitles"),
