@@ -197,7 +197,7 @@ def test_exports_have_the_prompts(prompted, form, tmp_path):
     done = CliRunner().invoke(
         cli, ["predict", str(path), "--input", str(texts), "--prompt", "other"]
     )
-    assert done.exit_code and "`prompt` must be one of" in done.output
+    assert done.exit_code and "--prompt must be one of" in done.output
     if form == "saved-model":
         assert "`query` ('in 3 days ')" in (path / "README.md").read_text()
 
