@@ -37,5 +37,5 @@ def test_the_commands_write_a_file_of_the_stated_size(tmp_path):
         command, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    (stated,) = re.findall(r"The file has (\d+) MB", read("README.md"))
+    (stated,) = re.findall(r"`minilm.tflite` has (\d+) MB", read("README.md"))
     assert round((tmp_path / "minilm.tflite").stat().st_size / 1e6) == int(stated)
