@@ -42,65 +42,67 @@ EXCLUDED = (
 GROUP = "Input and output"
 
 
+OPTIONS = (
+    option(
+        "--input",
+        "source",
+        type=EXISTING_FILE,
+        group=GROUP,
+        help="File of lines to answer.  [default: stdin]",
+    ),
+    option(
+        "--output",
+        "target",
+        type=FOLDER,
+        group=GROUP,
+        help="File to write when all lines are answered. With --subtitles, a folder for "
+        "the files of several recordings.  [default: stdout]",
+    ),
+    option(
+        "--stream",
+        is_flag=True,
+        group=GROUP,
+        help="In speech recognition: read raw samples from stdin, and write words as soon "
+        "as they are final. Samples are little-endian integers of 16 bits, in one channel, "
+        "at the sample rate of MODEL.",
+    ),
+    option(
+        "--scores",
+        is_flag=True,
+        group=GROUP,
+        help="Write a score and a tab before each answer. The score is the natural "
+        "logarithm of the answer's probability, divided by the length penalty in beam "
+        "search. It is 0 for an empty line.",
+    ),
+    option(
+        "--alignments",
+        is_flag=True,
+        group=GROUP,
+        help="Write a tab and pairs i-j after each translation: word j of the translation "
+        "attended most to word i of the source. Words are separated by spaces and counted "
+        "from 0.",
+    ),
+    option(
+        "--token-scores",
+        is_flag=True,
+        default=None,
+        group=GROUP,
+        help="Write a tab and a JSON list after each answer. The list contains pairs: a "
+        "token, as the vocabulary writes it, and the natural logarithm of its probability.",
+    ),
+    STRICT,
+    shard_option(
+        "Divide the lines of --input into N parts, and answer only part I, from 0 to N - "
+        "1. The outputs of all parts, one after the other, are the output for the whole "
+        "file.",
+        group=GROUP,
+    ),
+)
+
+
 def input_output_options(command) -> Any:
     """Adds the options for input and output to a command."""
-    return add_options(
-        command,
-        option(
-            "--input",
-            "source",
-            type=EXISTING_FILE,
-            group=GROUP,
-            help="File of lines to answer.  [default: stdin]",
-        ),
-        option(
-            "--output",
-            "target",
-            type=FOLDER,
-            group=GROUP,
-            help="File to write when all lines are answered. With --subtitles, a folder for "
-            "the files of several recordings.  [default: stdout]",
-        ),
-        option(
-            "--stream",
-            is_flag=True,
-            group=GROUP,
-            help="In speech recognition: read raw samples from stdin, and write words as soon "
-            "as they are final. Samples are little-endian integers of 16 bits, in one channel, "
-            "at the sample rate of MODEL.",
-        ),
-        option(
-            "--scores",
-            is_flag=True,
-            group=GROUP,
-            help="Write a score and a tab before each answer. The score is the natural "
-            "logarithm of the answer's probability, divided by the length penalty in beam "
-            "search. It is 0 for an empty line.",
-        ),
-        option(
-            "--alignments",
-            is_flag=True,
-            group=GROUP,
-            help="Write a tab and pairs i-j after each translation: word j of the translation "
-            "attended most to word i of the source. Words are separated by spaces and counted "
-            "from 0.",
-        ),
-        option(
-            "--token-scores",
-            is_flag=True,
-            default=None,
-            group=GROUP,
-            help="Write a tab and a JSON list after each answer. The list contains pairs: a "
-            "token, as the vocabulary writes it, and the natural logarithm of its probability.",
-        ),
-        STRICT,
-        shard_option(
-            "Divide the lines of --input into N parts, and answer only part I, from 0 to N - "
-            "1. The outputs of all parts, one after the other, are the output for the whole "
-            "file.",
-            group=GROUP,
-        ),
-    )
+    return add_options(command, *OPTIONS)
 
 
 def refuse_together() -> None:

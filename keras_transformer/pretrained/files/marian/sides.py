@@ -42,7 +42,7 @@ class MarianSide:
 
     @property
     def entries(self) -> Any:
-        """What its ids stand for: sides with equal entries have one vocabulary."""
+        """Ids by token, or the model that has them: equal if both sides share a vocabulary."""
         return self.model if self.ids is None else self.ids
 
     def tokenizer(self, config) -> SentencePieceTokenizer:
