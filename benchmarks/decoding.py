@@ -89,6 +89,14 @@ PEERS = {
         "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
         {"quantize": "int8"}, (("ctranslate2", "int8"),),
     ),
+    "ctranslate2-scores": Peer(  # greedy search computes the score of its output only on request
+        "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
+        {"quantize": "none", "scores": True}, (("ctranslate2", "none"),),
+    ),
+    "ctranslate2-int8-scores": Peer(
+        "decoding_peers.ctranslate2", "ctranslate2", "pip install ctranslate2",
+        {"quantize": "int8", "scores": True}, (("ctranslate2", "int8"),),
+    ),
     "marian": Peer(
         "decoding_peers.marian", "transformers", "pip install torch transformers",
         {"precision": "float32"},
@@ -107,7 +115,7 @@ PEERS = {
 SSRU = {name for name in PEERS if name.startswith("ours-ssru")}
 INEXACT = {
     *("ours-litert-int8", "ours-ssru-litert-int8", "ours-onnx-int8", "ctranslate2-int8"),
-    "marian-bfloat16",
+    *("ctranslate2-int8-scores", "marian-bfloat16"),
 }
 SEARCHES = {"greedy": 1, "beam": 4}
 PACKAGES = (

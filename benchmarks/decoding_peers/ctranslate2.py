@@ -17,11 +17,14 @@ def make(order):
     model, case = Model(**order["model"]), Case(**order["case"])
     folder = path_of(order["folder"], "ctranslate2", order["quantize"])
     return fastest(
-        [_candidate(folder, model, case, *way) for way in ways(order["cores"], case.batch_size)]
+        [
+            _candidate(folder, model, case, *way, scores=order.get("scores", False))
+            for way in ways(order["cores"], case.batch_size)
+        ]
     )
 
 
-def _candidate(folder, model, case, parts, threads):
+def _candidate(folder, model, case, parts, threads, *, scores):
     """Returns a candidate in which CTranslate2's own threads decode the parts of a batch."""
     prompted = (folder / ALONE).is_file()
     path = next(folder / name for name in (ALONE, *OTHERS) if (folder / name).is_file())
@@ -34,7 +37,11 @@ def _candidate(folder, model, case, parts, threads):
     batch = [
         [pieces[token] for token in (*start, *row[row != EOS_ID])] for row in case.sources(model)
     ]
-    options = {"beam_size": case.beam_size, "max_batch_size": -(-case.batch_size // parts)}
+    options = {
+        "beam_size": case.beam_size,
+        "max_batch_size": -(-case.batch_size // parts),
+        "return_scores": scores,
+    }
 
     def decode():
         if prompted:  # prompts are read in one pass only if the results do not contain them
