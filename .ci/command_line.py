@@ -25,11 +25,11 @@ START_FILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc", "fish": "~/.config/fish/c
 INTRODUCTION = """\
 # Command line
 
-`keras-transformer COMMAND --help` prints the part of this page about a command. `make docs`
+`keras-transformer COMMAND --help` prints the section of this page about COMMAND. `make docs`
 generates the page from the commands.
 
 Results and answers go to stdout. Progress, warnings and errors go to stderr. An error is one line;
-`--traceback` before the command also shows where in the code it was raised.
+`--traceback` before the command also shows where in the code the error was raised.
 """
 VARIABLES = {
     "KERAS_TRANSFORMER_DATA": "Folder of the real data that some packaged configurations need, "
@@ -47,7 +47,7 @@ VARIABLES = {
     "HF_TOKEN, HF_HOME, HF_ENDPOINT": "Settings of the package `huggingface_hub`, with which "
     "`convert hf` downloads a repository.",
     "ONEDNN_MAX_CPU_ISA": "Newest processor instructions that oneDNN may use. If they do not "
-    "include bfloat16, `train` does not choose this precision.",
+    "include bfloat16, `train` does not choose bfloat16 as its precision.",
     "CT2_FORCE_CPU_ISA, XLA_FLAGS": "Settings of CTranslate2 and XLA. The report of an export "
     "contains the values of these variables and of `ONEDNN_MAX_CPU_ISA`.",
     "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "If this variable is not set, `export` and `convert` set "
@@ -158,7 +158,7 @@ def part(name, shared_rows) -> list[str]:
         lines += table(own)
     if others:
         link = "[options in common with other commands](#common-options)"
-        lines += [f"It also has these {link}: {', '.join(others)}.", ""]
+        lines += [f"This command also has these {link}: {', '.join(others)}.", ""]
     for heading, rows in command.notes().items():
         lines += [f"{heading}:", "", "| name | |", "|---|---|"]
         lines += [*(f"| `{term}` | {cell(meaning)} |" for term, meaning in rows), ""]
@@ -171,7 +171,8 @@ def front() -> list[str]:
     lines += [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES]
     lines += ["", "## Completion", ""]
     lines += [
-        "With a line in its start file, a shell completes commands, options and choices.",
+        "Your shell completes commands, options and choices after you add a line to its start "
+        "file.",
         "",
     ]
     for shell, line in COMPLETION:

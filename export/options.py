@@ -108,7 +108,7 @@ def takes_words(what: str, excludes: str | None = None) -> Any:
     return setting(
         False,
         f"{what} a prefix, banned phrases and, with --beam, terms of a glossary with each call. "
-        "A beam of 10 places terms well.",
+        "With a beam of 10, terms fit well into the outputs.",
         kind=bool,
         group="Search",
         needs=SOURCE,
@@ -174,7 +174,7 @@ class QuantizedOptions(CheckedSettings):
         is_optional=True,
         is_percentage=True,
         metavar="PERCENT",
-        default_help="no minimum, as the losses are limited",
+        default_help="no minimum, because the losses are limited",
         group=QUALITY,
         requires="quantize",
     )
@@ -189,8 +189,8 @@ class QuantizedOptions(CheckedSettings):
     )
     max_score_loss: float | None = setting(
         None,
-        "Maximum loss in log-probability per token, in nats, of the outputs under the run's model; "
-        "also the maximum error of scores or of log-probabilities of labels.",
+        "Maximum loss of the outputs' log-probability under the run's model, in nats per token. "
+        "The same limit applies to the error of scores and of log-probabilities of labels.",
         kind=float,
         least=0,
         is_optional=True,

@@ -152,7 +152,7 @@ def repetition_penalty(placeholder: float | None = None) -> Any:
     return setting(
         1.0,
         "Penalty of tokens that an output or its prompt already contains: positive logits are "
-        "divided by it, negative ones multiplied. 1 penalises none.",
+        "divided by P, and negative logits are multiplied by P. 1 penalises no token.",
         kw_only=True,
         kind=float,
         above=0,
@@ -166,8 +166,9 @@ def length_ratio() -> Any:
     """Returns the field with the maximum length of an output over that of its source."""
     return setting(
         None,
-        "Maximum number of new tokens of an output, as a multiple of the number of tokens of its "
-        "source, ends included, rounded up. A beam adds --extra-length.",
+        "Maximum number of new tokens of an output, divided by the number of tokens of its source. "
+        "Both numbers include the end token, and the maximum is rounded up. A beam adds "
+        "--extra-length.",
         kw_only=True,
         kind=float,
         least=LEAST_RATIO,

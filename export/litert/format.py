@@ -82,7 +82,7 @@ class LiteRTOptions(options.FileOptions):
     )
     beam_only: bool = setting(
         False,
-        "Leave out greedy search, so that a program that loads the file needs less memory.",
+        "Leave out greedy search, which saves memory in the program that loads the file.",
         kind=bool,
         group="Search",
         needs=options.BEAM,
@@ -100,7 +100,7 @@ class LiteRTOptions(options.FileOptions):
         kind=str,
         choices=CONVERTERS,
         is_optional=True,
-        default_help="TensorFlow's, if this TensorFlow has it",
+        default_help="TensorFlow's, if the installed TensorFlow has one",
         group=options.CONTENTS,
     )
     takes_words: bool = options.takes_words("Let every signature take", excludes="tokenizer")
@@ -114,17 +114,17 @@ class LiteRTOptions(options.FileOptions):
     )
     unrolled: bool = setting(
         False,
-        "Write signatures without loops, for accelerators that cannot run loops. The program "
-        "that loads the file repeats a step until the output ends.",
+        "Write signatures without loops, for accelerators that cannot run loops. The program that "
+        "loads the file repeats the signature step until the output ends.",
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,
         excludes="streaming",
     )
     streaming: bool = options.streaming(
-        "Let a call return one token, and take the keys and values of the tokens before it. "
-        "This is for chats and other texts that are shown while they are generated. --lengths "
-        "are then numbers of positions.",
+        "Let each call take the keys and values of the earlier tokens, and return one token, for "
+        "chats and other texts that are shown while they are generated. With --streaming, "
+        "--lengths are numbers of positions.",
         excludes="tokenizer",
     )
 

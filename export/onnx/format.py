@@ -73,8 +73,8 @@ class OnnxOptions(options.FileOptions):
         excludes="alignment",
     )
     streaming: bool = options.streaming(
-        "Let a call return one token, and take and return the keys and values of the tokens "
-        "before it. This is for chats and other texts that are shown while they are generated.",
+        "Let each call take the keys and values of the earlier tokens, and return them with one "
+        "more token, for chats and other texts that are shown while they are generated.",
         excludes="tokenizer",
     )
 
@@ -84,8 +84,8 @@ FORMAT = Format(
     """Write an .onnx file for ONNX Runtime.
 
     The file contains the vocabulary and one search with its decoding loop: greedy search, beam
-    search or sampling. It takes any number of texts of any length. With --tokenizer, it takes and
-    returns strings, otherwise token ids.
+    search or sampling. The file takes any number of texts of any length. Inputs and outputs are
+    strings with --tokenizer, otherwise token ids.
     """,
     """# Beam search:
 keras-transformer export onnx runs/base model.onnx --beam 4

@@ -70,8 +70,8 @@ class SavedModelOptions(CheckedSettings):
     lengths: Sequence[int] | None = options.lengths(options.GENERATION, "jit")
     check_seconds: float | None = setting(
         None,
-        "Time after which the check of a model that generates text calls no further signature. "
-        "The report names the signatures that were left out.",
+        "Time limit for the check of a model that generates text. After this time, the check calls "
+        "no further signature. The report names the signatures that were left out.",
         kind=float,
         above=0,
         is_optional=True,
@@ -108,8 +108,8 @@ languages        as serving_default; source and target language are inputs
 
 The options of beam search apply to every signature with a beam. A classifier has the signatures
 serving_default and tokens, which return labels. Speech recognition has the signatures
-serving_default and samples. If language, task and timestamps can be chosen, it also has the
-signature options, which takes them as inputs.
+serving_default and samples. If calls can choose the language, the task and timestamps, there is
+also the signature options, which takes these choices as inputs.
 """
 
 FORMAT = Format(

@@ -38,22 +38,22 @@ OPTIONS = (
         metavar="CODE",
         group="Languages",
         help="Language of the lines, for a multilingual MODEL, such as deu_Latn. In speech "
-        "recognition, the language of the recordings, such as de or german; auto detects "
-        "it.  [default: the MODEL's own]",
+        "recognition, the language of the recordings, such as de or german; auto detects the "
+        "language.  [default: the MODEL's own]",
     ),
     option(
         "--target-language",
         metavar="CODE",
         group="Languages",
-        help="Language of the translations, for a multilingual MODEL. In speech "
-        "recognition, the source language, or English to translate the text.  [default: "
-        "the MODEL's own]",
+        help="Language of the translations, for a multilingual MODEL. In speech recognition: the "
+        "source language for a transcript, or English for a translation.  [default: the MODEL's "
+        "own]",
     ),
     option(
         "--no-answer/--always-answer",
         default=None,
         group="Answers",
-        help="In question answering: leave an answer empty if the passage more probably "
+        help="In question answering: leave an answer empty if it is more probable that the passage "
         "contains no answer.  [default: the run's own setting]",
     ),
     option(
@@ -61,23 +61,23 @@ OPTIONS = (
         type=LimitedNumber(int, 1),
         metavar="N",
         group="Answers",
-        help="In sentence embeddings: write the first N numbers of a vector. If the run's "
-        "vectors have unit length, these are scaled to unit length.  [default: all]",
+        help="In sentence embeddings: write only the first N numbers of each vector. If the run's "
+        "vectors have unit length, the shorter vectors are scaled to unit length.  [default: all]",
     ),
     option(
         "--max-active",
         type=LimitedNumber(int, 1),
         metavar="N",
         group="Answers",
-        help="In sparse embeddings: write at most N tokens, the ones with the largest "
-        "weights.  [default: that of the run, 256 unless it was changed]",
+        help="In sparse embeddings: write at most N tokens, the ones with the largest weights.  "
+        "[default: the run's own limit, 256 unless it was changed]",
     ),
     option(
         "--prompt",
         metavar="NAME",
         group="Answers",
-        help="In embeddings of texts: name of the prompt in front of each line, such as "
-        "query, or an empty string for none.  [default: that of the checkpoint, mostly none]",
+        help="In embeddings of texts: name of the prompt in front of each line, such as query, or "
+        "an empty string for none.  [default: the prompt of the checkpoint, mostly none]",
     ),
     option(
         "--sort",
@@ -94,8 +94,9 @@ OPTIONS = (
         is_flag=True,
         default=None,
         group="Answers",
-        help="In token classification of raw texts: write the entities of each line as a list "
-        "in JSON, with label, start and end in characters of the line, score and text.",
+        help="In token classification of raw texts: write the entities of each line as a JSON "
+        "list. Each entity has a label, its start and end in characters of the line, a score and "
+        "its text.",
     ),
     option(
         "--threshold",
@@ -103,16 +104,16 @@ OPTIONS = (
         metavar="P",
         group="Answers",
         help="In classification with several labels: write the labels whose probability is at "
-        "least P.  [default: that of the run]",
+        "least P.  [default: the run's own threshold]",
     ),
     option(
         "--probabilities",
         is_flag=True,
         default=None,
         group="Answers",
-        help="In classification with several labels: write each answer as a JSON object "
-        "with the labels and their probabilities, the highest first. With --threshold 0, "
-        "it contains all labels.",
+        help="In classification with several labels: write each answer as a JSON object with the "
+        "labels and their probabilities, the highest first. With --threshold 0, the object "
+        "contains all labels.",
     ),
     option(
         "--hops",
@@ -136,8 +137,8 @@ OPTIONS = (
         is_flag=True,
         default=None,
         group="Answers",
-        help="In speech recognition with Whisper: like --timestamps, but with a line for "
-        "each word. With --subtitles, a subtitle for each word.",
+        help="In speech recognition with Whisper: like --timestamps, but with a line for each "
+        "word. With --subtitles, write a subtitle for each word.",
     ),
     option(
         "--subtitles",
@@ -152,17 +153,18 @@ OPTIONS = (
         type=LimitedNumber(float, 0, 1),
         metavar="P",
         group="Answers",
-        help="In speech recognition with Whisper: leave out the text of a recording, or of "
-        "a window of a long recording, if the text is improbable and the probability that "
-        "nobody speaks is above P. 1: never.  [default: that of the checkpoint, mostly 0.6]",
+        help="In speech recognition with Whisper: leave out the text of a recording, or of a "
+        "window of a long recording, if the text is improbable and the probability that nobody "
+        "speaks is above P. 1 leaves out no text.  [default: the threshold of the checkpoint, "
+        "mostly 0.6]",
     ),
     option(
         "--log-probability-threshold",
         type=float,
         metavar="X",
         group="Answers",
-        help="For --no-speech-threshold, a text is improbable if the mean log-probability "
-        "of its tokens is below X.  [default: that of the checkpoint, mostly -1]",
+        help="For --no-speech-threshold, a text is improbable if the mean log-probability of its "
+        "tokens is below X.  [default: the threshold of the checkpoint, mostly -1]",
     ),
     option(
         "--compression-ratio-threshold",
@@ -170,7 +172,7 @@ OPTIONS = (
         metavar="R",
         group="Answers",
         help="In speech recognition with Whisper: warn that a text repeats itself if zlib "
-        "compresses it to less than 1/R of its bytes.  [default: that of the checkpoint, "
+        "compresses it to less than 1/R of its bytes.  [default: the threshold of the checkpoint, "
         "mostly 2.4]",
     ),
     option(

@@ -33,8 +33,8 @@ PLACE = "{text}"  # of a line of stdin in a message
 @option(
     "--system",
     metavar="TEXT",
-    help="System message at the beginning of the conversation.  [default: that of the chat "
-    "template, if it has one]",
+    help="System message at the beginning of the conversation.  [default: the system message of "
+    "the chat template, if there is one]",
 )
 @option(
     "--message",
@@ -47,8 +47,8 @@ PLACE = "{text}"  # of a line of stdin in a message
     "--json",
     "as_json",
     is_flag=True,
-    help="Write each answer as a JSON object on one line. It has the fields content and "
-    "complete; complete is false if the answer reached its maximum length.",
+    help="Write each answer as a JSON object on one line, with the fields content and complete; "
+    "complete is false if the answer reached its maximum length.",
 )
 @GREEDY
 @option_of("max_output")

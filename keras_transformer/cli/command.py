@@ -81,8 +81,8 @@ STRICT = option(
     "--strict",
     is_flag=True,
     group="Input and output",
-    help="Stop at the first bad line with an error. On stdout, the answers to earlier lines are "
-    "written; --output writes no file.  [default: warn and write an empty line]",
+    help="Stop at the first bad line with an error. The answers to earlier lines are written to "
+    "stdout; with --output, no file is written.  [default: warn and write an empty line]",
 )
 
 

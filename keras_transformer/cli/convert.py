@@ -22,13 +22,13 @@ LICENSE = option(
     "--license",
     metavar="TEXT",
     group="Metadata",
-    help="Licence of the checkpoint.  [default: the licence that it names]",
+    help="Licence of the checkpoint.  [default: the licence that the checkpoint names]",
 )
 NAME = option(
     "--name",
     metavar="TEXT",
     group="Metadata",
-    help="Name of the checkpoint.  [default: that of its repository, folder or file]",
+    help="Name of the checkpoint.  [default: the name of its repository, folder or file]",
 )
 
 
@@ -48,10 +48,10 @@ LANGUAGES = [
         f"--{side}-language",
         metavar="CODE",
         group="Languages",
-        help=f"Default {side} language of RUN if the model is multilingual.  [default: the one "
-        f"that the checkpoint names{rest}]",
+        help=f"Default {side} language of RUN if the model is multilingual.  [default: the "
+        f"language that the checkpoint names{rest}]",
     )
-    for side, rest in (("source", "; of recordings auto: it is detected"), ("target", ""))
+    for side, rest in (("source", "; for recordings auto, which detects it"), ("target", ""))
 ]
 
 
@@ -71,9 +71,9 @@ LANGUAGES = [
     "--task",
     metavar="NAME",
     group="Model",
-    help="Task of RUN, if the files do not determine it: sparse_embedding for a masked "
-    "language model that was trained as SPLADE and has no modules.json.  [default: that of its "
-    "head]",
+    help="Task of RUN, if the files do not determine it: sparse_embedding for a masked language "
+    "model that was trained as SPLADE and has no modules.json.  [default: the task of the "
+    "checkpoint's head]",
 )
 @KEEP
 @NAME
@@ -81,12 +81,12 @@ LANGUAGES = [
 def hugging_face(directory, run, **options) -> None:
     """Convert a model in Hugging Face's format.
 
-    DIRECTORY is a folder with a model, for example from OPUS-MT. It may also be the name of a
-    repository on Hugging Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if the
-    package huggingface_hub is installed (extra hub). `model_type` in config.json determines the
+    DIRECTORY is a folder with a model, for example from OPUS-MT. DIRECTORY may also be the name of
+    a repository on Hugging Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if
+    the package huggingface_hub is installed (extra hub). `model_type` in config.json determines the
     family of the model. Weights are read from model.safetensors or from the files that
     model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
-    contain the licence and the name.
+    contain the name and the licence of the checkpoint.
     """
     write_run(run, directory, **options)
 

@@ -65,16 +65,15 @@ def run_folder(help) -> Callable[[Any], Any]:
     multiple=True,
     metavar="TEACHER",
     group="What the student learns",
-    help="Run that translates in the opposite direction. It translates the targets of the "
-    "training data, and the student also learns to translate its outputs into these targets. "
-    "May be repeated.",
+    help="Run that translates in the opposite direction. This run translates the targets of the "
+    "training data; the student also learns to translate the results back. May be repeated.",
 )
 @option(
     "--separate",
     is_flag=True,
     group="What the student learns",
-    help="Learn the outputs of each teacher separately, as in data diversification.  [default: "
-    "several teachers of a direction form an ensemble]",
+    help="Learn the outputs of each teacher separately, as in data diversification.  [default: all "
+    "teachers of a direction form an ensemble]",
 )
 @option(
     "--monolingual-target",
@@ -89,8 +88,8 @@ def run_folder(help) -> Callable[[Any], Any]:
 @count(
     "--best-of",
     None,
-    "Learn the most similar of the N best outputs, by chrF: most similar to the reference or, "
-    "for a backward teacher, to the original source.  [default: the most probable output]",
+    "Among the N best outputs, learn the one that is most similar to the reference, by chrF. For a "
+    "backward teacher, the reference is the original source.  [default: the most probable output]",
     least=2,
     group="What the student learns",
 )
@@ -107,7 +106,7 @@ def run_folder(help) -> Callable[[Any], Any]:
     type=LimitedNumber(float, above=0),
     metavar="TIMES",
     group="What the student learns",
-    help="Also learn the original pairs. An epoch contains each pair TIMES, with 0.5 every "
+    help="Also learn the original pairs. An epoch contains each pair TIMES times; 0.5 means every "
     "second pair.  [default: never]",
 )
 @option(
@@ -126,13 +125,14 @@ def run_folder(help) -> Callable[[Any], Any]:
 )
 @greedy_or_beam("greedy", "beam")
 @batch_size(
-    "Number of sentences that the teachers read at a time. Their outputs do not depend on it.",
+    "Number of sentences that the teachers read at a time. The outputs do not depend on this "
+    "number.",
     group="Teachers' work",
 )
 @shard(
-    "Divide the sources into N parts. Let the teachers process part I, from 0 to N - 1, "
-    "without training. When all parts are done, the same command without --shard trains on "
-    "their outputs.",
+    "Divide the sources into N parts, numbered from 0, and let the teachers process only part I, "
+    "without training. When all parts are done, the same command without --shard trains on their "
+    "outputs.",
     group="Teachers' work",
 )
 def distill(

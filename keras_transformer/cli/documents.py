@@ -47,17 +47,17 @@ def document_options(command) -> Any:
             "--sentence-language",
             metavar="CODE",
             group=GROUP,
-            help="Language of the document, such as de, whose abbreviations do not end a "
-            "sentence. Implies --split-sentences.  [default: --source-language, otherwise en]",
+            help="Language of the document, such as de. Abbreviations of this language do not end "
+            "a sentence. Implies --split-sentences.  [default: --source-language, otherwise en]",
         ),
         option(
             "--keep",
             metavar="REGEX",
             multiple=True,
             group=GROUP,
-            help="Copy passages of the document that match this regular expression, in "
-            "addition to URLs, e-mail addresses and placeholders such as {name} and %s. The "
-            "word numbers means all numbers. Implies --split-sentences. May be repeated.",
+            help="Copy passages of the document that match this regular expression, in addition to "
+            "URLs, e-mail addresses and placeholders such as {name} and %s. As REGEX, the word "
+            "numbers stands for all numbers. Implies --split-sentences. May be repeated.",
         ),
     )
 

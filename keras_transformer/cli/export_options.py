@@ -23,7 +23,7 @@ REFERENCES = option(
     "--references",
     type=EXISTING_FILE,
     group=CHECK,
-    help="File of the correct output of each line of --sentences, translations or labels, to "
+    help="File with the correct output for each line of --sentences, a translation or a label, to "
     "measure the loss of quality.",
 )
 JSON = option(
@@ -31,8 +31,8 @@ JSON = option(
     "as_json",
     is_flag=True,
     group=CHECK,
-    help="Print the whole report as JSON, in place of one line with size, agreement and time. "
-    "The folder exports of RUN also contains the report.",
+    help="Print the whole report as JSON, instead of one line with size, agreement and time. The "
+    "folder exports of RUN also contains the report.",
 )
 MAX_LENGTH = max_length(group="Shapes")
 

@@ -50,8 +50,8 @@ PROMPT += "the model, mostly none]"
     "--append",
     is_flag=True,
     group="Input and output",
-    help="Add the texts to the index in the folder. This index must be finished, and must have "
-    "been made with the same model.",
+    help="Add the texts to the index that the folder contains. This index must be finished, and "
+    "must have been made with the same model.",
 )
 @option("--prompt", metavar="NAME", group="Vectors", help=PROMPT.format("text"))
 @option(
@@ -154,8 +154,8 @@ def search(folder, queries, source, model, prompt, top, exact, batch_size) -> No
     """Write the texts of INDEX that are most similar to each QUERY.
 
     Writes a line for each text: the number of the query, counted from 1, the score, the line number
-    of the text, and the text, separated by tabs. An empty query has no texts. An index of sparse
-    vectors finds only texts that share a token with QUERY, so there may be none.
+    of the text, and the text, separated by tabs. An empty query returns no texts. An index of
+    sparse vectors finds only texts that share a token with QUERY, so it may find none.
     """
     from keras_transformer.retrieval.index import TextIndex
 

@@ -70,9 +70,9 @@ OPTIONS = (
         "--scores",
         is_flag=True,
         group=GROUP,
-        help="Write a score and a tab before each answer. The score is the natural "
-        "logarithm of the answer's probability, divided by the length penalty in beam "
-        "search. It is 0 for an empty line.",
+        help="Write a score and a tab before each answer. The score is the natural logarithm of "
+        "the answer's probability, divided by the length penalty in beam search. For an empty "
+        "line, the score is 0.",
     ),
     option(
         "--alignments",
@@ -92,9 +92,8 @@ OPTIONS = (
     ),
     STRICT,
     shard_option(
-        "Divide the lines of --input into N parts, and answer only part I, from 0 to N - "
-        "1. The outputs of all parts, one after the other, are the output for the whole "
-        "file.",
+        "Divide the lines of --input into N parts, numbered from 0, and answer only part I. The "
+        "outputs of all parts, one after the other, are the output for the whole file.",
         group=GROUP,
     ),
 )

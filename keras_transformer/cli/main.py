@@ -218,15 +218,15 @@ keras-transformer evaluate runs/base runs/base2"""
     "--reference",
     type=EXISTING_FILE,
     group="Data",
-    help="File of the correct output of each line of --source: translations, summaries or "
-    "labels. A language model needs no such file.",
+    help="File with the correct output for each line of --source: a translation, a summary or a "
+    "label. A language model needs no reference.",
 )
 @option(
     "--tokenize",
     type=click.Choice(TOKENIZERS),
     group="Metrics of translations",
-    help="Tokeniser of sacreBLEU; none for text that is tokenised already.  [default: 13a, or for "
-    "scripts without spaces between words zh (Chinese) or char]",
+    help="Tokeniser of sacreBLEU; none for text that is tokenised already.  [default: 13a; for "
+    "scripts without spaces between words, zh (Chinese) or char]",
 )
 @option(
     "--lowercase",

@@ -114,7 +114,8 @@ def attention(model, sentence, output, layers, words, kind, html) -> None:
 def positions(output, kind, length, d_model) -> None:
     """Draw a position encoding and its dot products.
 
-    The plot shows the encodings of T positions, [T, D], and the dot products of all pairs.
+    The plot shows the encodings of T positions, a matrix [T, D], and the dot products of all pairs
+    of encodings.
     """
     from keras_transformer.plots.positions import positions_figure
 
@@ -197,9 +198,9 @@ def curves(runs, output) -> None:
 def structure(model_or_config, output) -> None:
     """Draw the structure of a model, as in Figure 1 of the paper.
 
-    The plot contains the model's sizes. MODEL_OR_CONFIG is the folder of a run, a TOML file, or the
-    name of a configuration in the package. A configuration does not determine the number of labels
-    of a classifier, so two labels are drawn.
+    The plot also shows shapes and numbers of parameters. MODEL_OR_CONFIG is the folder of a run, a
+    TOML file, or the name of a configuration in the package. A configuration does not determine the
+    number of labels of a classifier, so two labels are drawn.
     """
     from keras_transformer.plots.structure import structure_figure
     from keras_transformer.tasks.run import Run

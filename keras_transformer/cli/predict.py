@@ -59,15 +59,15 @@ def predict(
     folder for CTranslate2. A run supports all options of its task. An export supports only the
     options that it was exported with.
 
-    For recordings and images, a line is a path. You can also give the paths as FILE after MODEL. A
-    recording longer than the model's limit is processed in windows.
+    For recordings and images, an input line is the path of a file. You can also give the paths as
+    FILE after MODEL. A recording longer than the model's limit is processed in windows.
 
     Several runs form an ensemble, which uses the mean of their probabilities or of their predicted
     values.
 
     A bad line, such as one that is not UTF-8 or that names an unreadable image, gets an empty
     answer and a warning. In a time series, a bad line is an error, because later answers depend on
-    it. No answers are then written for the block of 2,048 lines that contains it.
+    it. No answers are then written for the block of 2,048 lines that contains the bad line.
 
     With --split-sentences or --format, the input is a document, whose sentences are translated.
     """

@@ -49,8 +49,8 @@ CTC = option(
     "--ctc",
     is_flag=True,
     group="Search",
-    help="Speech recognition: take the best path of CTC, which needs the encoder only. For runs "
-    "with training.ctc_weight.",
+    help="In speech recognition: take the best path of CTC, which needs only the encoder. The run "
+    "must have been trained with training.ctc_weight.",
 )
 SAMPLE = option("--sample", is_flag=True, group="Sampling", help="Draw outputs at random.")
 
@@ -147,7 +147,8 @@ def search_options(command) -> Any:
     """Adds every option of a search to a command."""
     several = n_best(
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
-        "score, tab, text. Without --beam, the beam is the run's own, or 4, but at least M."
+        "score, tab, text. Without --beam, the number of hypotheses is that of the run's own beam, "
+        "or 4, but at least M."
     )
     return add_options(command, greedy_or_beam(), CTC, several, sampling)
 

@@ -48,10 +48,10 @@ def _serve(model, api_key_file, **options) -> None:
 
     MODEL is a run, a SavedModel, a .tflite file, an .onnx file or a folder for CTranslate2.
     Requests of several clients are answered in batches. The server supports the protocols of
-    LibreTranslate, OpenAI and KServe, if they have the task of MODEL.
+    LibreTranslate, OpenAI and KServe, as far as they include the task of MODEL.
 
     After the first signal, the server answers the requests that it has accepted, and ends. A second
-    signal, or a signal before the model is loaded, ends it at once.
+    signal, or a signal before the model is loaded, ends the server at once.
     """
     try:
         from keras_transformer.serving.languages import with_languages_of_data

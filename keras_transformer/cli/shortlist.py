@@ -14,7 +14,7 @@ SHORTLIST = option(
     "--shortlist",
     type=EXISTING_FILE,
     group="Search",
-    help="Restrict the search to the candidates of each sentence according to this file, which "
+    help="Restrict the search to the candidates of each sentence in this shortlist, a file that "
     "the command shortlist or Marian has written.",
 )
 
@@ -67,7 +67,7 @@ def refuse_of_task(run, task) -> None:
 @count(
     "--limit",
     LIMIT,
-    "Maximum number of pairs. If there are more, pairs at equal distances are selected.",
+    "Maximum number of pairs. If there are more, evenly spaced pairs are selected.",
     "PAIRS",
     group="Pairs to learn from",
 )
@@ -89,11 +89,11 @@ def shortlist(run, file, first, best, source, target, limit, batch_size) -> None
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
     For each source token, the shortlist contains the target tokens that it is most often translated
-    to. The model of RUN reads pairs of sentences and distributes each target token over the three
-    source tokens that it attends to most in the last layer of the decoder.
+    to. The model of RUN reads pairs of sentences. For each target token, it divides
+    one count among the three source tokens with the most attention in the decoder's last layer.
 
     With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file:
-    for each sentence, they compute logits only for the candidates of its tokens.
+    for each sentence, they compute logits only for the candidates of the sentence's tokens.
     """
     if (source is None) != (target is None):
         raise click.UsageError("--source and --target go together.")

@@ -35,15 +35,15 @@ from keras_transformer.tasks.multi_label_classification.thresholds import AIMS
     "--reference",
     type=EXISTING_FILE,
     group="Data",
-    help="File of the labels of each line of --source, with the run's separator between them.",
+    help="File with the labels of each line of --source, separated by the run's separator.",
 )
 def threshold(run, aim, split, source, reference) -> None:
     """Choose the threshold of RUN, a classifier with several labels.
 
     Writes RUN/threshold.json, which predict, evaluate and export then use. A text gets every label
-    whose probability is at least the threshold. Prints the new threshold as JSON, and the metrics
-    of the texts with the old and with the new threshold. Do not choose the threshold on texts that
-    you also use for evaluation.
+    whose probability is at least the threshold. Prints the new threshold as JSON, together with the
+    metrics for the old and the new threshold. Do not choose the threshold on texts that you also
+    use for evaluation.
     """
     if (source is None) != (reference is None):
         raise click.UsageError("--source and --reference go together.")

@@ -22,7 +22,7 @@ class SelfAttention(AttentionHeads, Mixer):
     kind = "self_attention"
     about = (
         "self-attention as in the paper or, with a `window`, the restricted self-attention of the "
-        "paper's Table 1 (local in Beltagy et al., 2020)"
+        "paper's Table 1 (local attention in Beltagy et al., 2020)"
     )
     attends = True
 

@@ -36,8 +36,8 @@ class ServerOptions(CheckedSettings):
     )
     source_language: str | None = setting(
         None,
-        "Language of the inputs, such as en. For a multilingual MODEL, it is the default. "
-        "Otherwise, it is the code by which requests name the only language.",
+        "Language of the inputs, such as en. For a multilingual MODEL, this is the default "
+        "language. For other models, this is the code by which requests name the only language.",
         kind=str,
         is_optional=True,
         metavar="CODE",
@@ -46,7 +46,7 @@ class ServerOptions(CheckedSettings):
     )
     target_language: str | None = setting(
         None,
-        "Language of the translations, with the same meaning.",
+        "Language of the translations. See --source-language.",
         kind=str,
         is_optional=True,
         metavar="CODE",
@@ -116,8 +116,8 @@ class ServerOptions(CheckedSettings):
     )
     read_timeout: float = setting(
         10.0,
-        "Seconds in which a client must send the header of a request. The same limit applies "
-        "to its body, and to the time in which a client takes no part of a response.",
+        "Seconds in which a client must send the header of a request. The same limit applies to "
+        "the body of the request, and to the time in which a client reads nothing of the response.",
         kind=float,
         above=0,
         metavar="S",
