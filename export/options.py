@@ -167,7 +167,7 @@ class QuantizedOptions(CheckedSettings):
     quantize: str = setting("none", "", kind=str)
     min_agreement: float | None = setting(
         None,
-        "Minimum share of tokens that are equal to the run's on this processor.",
+        "Minimum share of tokens that are equal to those of the run, on this processor.",
         kind=float,
         least=0,
         most=1,

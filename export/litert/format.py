@@ -115,7 +115,7 @@ class LiteRTOptions(options.FileOptions):
     unrolled: bool = setting(
         False,
         "Write signatures without loops, for accelerators that cannot run loops. The program that "
-        "loads the file repeats the signature step until the output ends.",
+        "loads the file repeats the signature named step until the output ends.",
         kind=bool,
         group=options.CONTENTS,
         needs=options.GENERATION,

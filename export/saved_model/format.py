@@ -50,12 +50,14 @@ class SavedModelOptions(CheckedSettings):
         "4, or the beam's N if that is less",
     )
     alignment: tuple[int, int | None] | None = options.alignment(
-        "Add the signature alignment, which also returns attention weights: the mean over the "
+        "Add a signature named alignment, which also returns attention weights: the mean over the "
         "heads of the decoder's last layer.",
         "Graph",
     )
-    takes_words: bool = options.takes_words("Add the signature words, which takes")
-    token_scores: bool = options.token_scores("Add the signature token_scores, which also returns")
+    takes_words: bool = options.takes_words("Add a signature named words, which takes")
+    token_scores: bool = options.token_scores(
+        "Add a signature named token_scores, which also returns"
+    )
     jit: bool = setting(
         False,
         "Let XLA compile the searches when a server loads the model. On a CPU, TensorFlow "
@@ -109,7 +111,7 @@ languages        as serving_default; source and target language are inputs
 The options of beam search apply to every signature with a beam. A classifier has the signatures
 serving_default and tokens, which return labels. Speech recognition has the signatures
 serving_default and samples. If calls can choose the language, the task and timestamps, there is
-also the signature options, which takes these choices as inputs.
+also a signature named options, which takes these choices as inputs.
 """
 
 FORMAT = Format(

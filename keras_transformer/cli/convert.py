@@ -85,8 +85,8 @@ def hugging_face(directory, run, **options) -> None:
     a repository on Hugging Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if
     the package huggingface_hub is installed (extra hub). `model_type` in config.json determines the
     family of the model. Weights are read from model.safetensors or from the files that
-    model.safetensors.index.json names, and the licence from README.md. RUN and all of its exports
-    contain the name and the licence of the checkpoint.
+    model.safetensors.index.json names. The licence is read from README.md. RUN and all of its
+    exports contain the name and the licence of the checkpoint.
     """
     write_run(run, directory, **options)
 

@@ -120,8 +120,8 @@ def run_folder(help) -> Callable[[Any], Any]:
 @option_of(
     "beam",
     "Number of hypotheses of the teachers' beam search.",
-    "the first teacher's own search if it is a beam search and no other option describes one; "
-    f"otherwise a beam of {SIZE}",
+    "the first teacher's own beam search, if it has one and no other option of the search is "
+    f"given; otherwise a beam of {SIZE}",
 )
 @greedy_or_beam("greedy", "beam")
 @batch_size(
@@ -158,8 +158,8 @@ def distill(
     TEACHER is a finished run for translation or summarisation. Several teachers form an ensemble,
     which uses the mean of their probabilities. With --backward, other teachers generate sources for
     the given targets. If the command is interrupted, run it again: the work of the teachers and the
-    training of the student resume. The outputs of the teachers are stored as text in the folder
-    distillation of the student's run. Validation and test use the original references.
+    training of the student resume. The outputs of the teachers are stored as text in the student's
+    run, in the folder distillation. Validation and test use the original references.
     """
     from keras_transformer.training.distillation.distill import distill, holds_distillation
     from keras_transformer.training.distillation.options import Distillation

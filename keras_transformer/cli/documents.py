@@ -56,8 +56,8 @@ def document_options(command) -> Any:
             multiple=True,
             group=GROUP,
             help="Copy passages of the document that match this regular expression, in addition to "
-            "URLs, e-mail addresses and placeholders such as {name} and %s. As REGEX, the word "
-            "numbers stands for all numbers. Implies --split-sentences. May be repeated.",
+            "URLs, e-mail addresses and placeholders such as {name} and %s. If REGEX is the "
+            "word numbers, all numbers are copied. Implies --split-sentences. May be repeated.",
         ),
     )
 

@@ -32,7 +32,7 @@ JSON = option(
     is_flag=True,
     group=CHECK,
     help="Print the whole report as JSON, instead of one line with size, agreement and time. The "
-    "folder exports of RUN also contains the report.",
+    "report is also stored in RUN/exports.",
 )
 MAX_LENGTH = max_length(group="Shapes")
 

@@ -78,7 +78,7 @@ PROMPT += "the model, mostly none]"
 )
 @batch_size("Number of texts to embed at a time.", group=None)
 def index(model, source, folder, append, prompt, batch_size, **options):
-    """Write an index of the lines of a file, which `search` searches.
+    """Index the lines of a file, so that `search` can search them.
 
     MODEL is a run or an export. Its task determines what the index stores: dense vectors
     (embedding), postings of sparse vectors (sparse embedding), or a vector for each token (late
@@ -147,15 +147,15 @@ class _Counted:
     "--exact",
     is_flag=True,
     group="Vectors",
-    help="Compare each query with all vectors, without the graph.",
+    help="Compare each query with all vectors, although the index has a graph.",
 )
 @batch_size("Number of queries to embed at a time.", group=None)
 def search(folder, queries, source, model, prompt, top, exact, batch_size) -> None:
     """Write the texts of INDEX that are most similar to each QUERY.
 
-    Writes a line for each text: the number of the query, counted from 1, the score, the line number
-    of the text, and the text, separated by tabs. An empty query returns no texts. An index of
-    sparse vectors finds only texts that share a token with QUERY, so it may find none.
+    Writes a line for each text: the number of the query (the first is 1), the score, the line
+    number of the text, and the text, separated by tabs. An empty query returns no texts. An index
+    of sparse vectors finds only texts that share a token with QUERY, so it may find none.
     """
     from keras_transformer.retrieval.index import TextIndex
 

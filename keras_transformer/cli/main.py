@@ -152,8 +152,8 @@ def _holds_training(run):
 def settings(section, folder) -> None:
     """Print the settings of a configuration, with type, default and meaning.
 
-    SECTION restricts the list to one section of the configuration, such as training, to one task,
-    such as classification, or to one kind of [data], such as text or tfds.
+    SECTION restricts the list to one section of the configuration (such as training), to one task
+    (such as classification), or to one kind of [data] (such as text or tfds).
     """
     from keras_transformer.training.settings.page import as_text
     from keras_transformer.training.settings.pages import write_pages
@@ -242,7 +242,7 @@ def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
 
     Prints the results on stdout as JSON. Translations: sacreBLEU and chrF with signatures.
     Summaries: ROUGE. Speech: error rates of words and characters, as fractions, and the real-time
-    factor. Labels: accuracy and macro F1; several labels per text: micro and macro F1, subset
+    factor. Labels: accuracy and macro F1. Several labels per text: micro and macro F1, subset
     accuracy, and precision and recall of each label. Language models: perplexity per token and per
     character.
 

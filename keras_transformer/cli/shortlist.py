@@ -15,7 +15,7 @@ SHORTLIST = option(
     type=EXISTING_FILE,
     group="Search",
     help="Restrict the search to the candidates of each sentence in this shortlist, a file that "
-    "the command shortlist or Marian has written.",
+    "Marian or the command shortlist has written.",
 )
 
 
@@ -88,9 +88,10 @@ def refuse_of_task(run, task) -> None:
 def shortlist(run, file, first, best, source, target, limit, batch_size) -> None:
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
-    For each source token, the shortlist contains the target tokens that it is most often translated
-    to. The model of RUN reads pairs of sentences. For each target token, it divides
-    one count among the three source tokens with the most attention in the decoder's last layer.
+    For each source token, the shortlist contains candidates: the target tokens to which the source
+    token is most often translated. The model of RUN reads pairs of sentences. For each target
+    token, it divides one count among the three source tokens with the most attention in the
+    decoder's last layer.
 
     With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file:
     for each sentence, they compute logits only for the candidates of the sentence's tokens.

@@ -37,7 +37,7 @@ class ServerOptions(CheckedSettings):
     source_language: str | None = setting(
         None,
         "Language of the inputs, such as en. For a multilingual MODEL, this is the default "
-        "language. For other models, this is the code by which requests name the only language.",
+        "language. Other models have only one language, and this is its code in requests.",
         kind=str,
         is_optional=True,
         metavar="CODE",
