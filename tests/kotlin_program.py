@@ -1,10 +1,11 @@
-"""The Kotlin code of `examples/android`, compiled with programs that tokenise."""
+"""The Kotlin code of `examples/android`, compiled with programs that tokenise and translate."""
 
 import functools
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from documents import blocks
@@ -14,8 +15,9 @@ SOURCES = ROOT / "examples" / "android" / "src" / "main" / "kotlin"
 PROGRAMS = ROOT / "tests" / "export" / "programs" / "kotlin"
 
 
-def without_kotlin():
-    return not (shutil.which("kotlinc") and shutil.which("java"))
+def missing():
+    """Returns the programs that compile and run the code but are not installed, a text."""
+    return " and ".join(name for name in ("kotlinc", "java") if not shutil.which(name))
 
 
 def activity_of_the_page():
@@ -43,13 +45,22 @@ def compiled():
     return folder
 
 
-def run(main, *arguments, lines, **environment):
-    """Returns the lines that a program prints for lines."""
+def run(mode, path, *arguments, lines):
+    """Returns the lines that a program prints for lines.
+
+    Args:
+        mode: The program: `"tokens"` or `"translate"`.
+        path: A .tflite file.
+        *arguments: Further arguments of the program.
+        lines: The lines.
+    """
     jar = pathlib.Path(compiled().name) / "x.jar"
+    main = {"tokens": "tokens.TokensKt", "translate": "translations.TranslateKt"}[mode]
+    interpreter = [sys.executable, PROGRAMS.parent / "interpreter.py", path]
     done = subprocess.run(
-        ["java", "-cp", jar, main, *map(str, arguments)],
+        ["java", "-cp", jar, main, *map(str, (path, *arguments))],
         input="\n".join(lines).encode(), capture_output=True, timeout=120,
-        env={**os.environ, **environment},
+        env={**os.environ, "INTERPRETER": "\n".join(map(str, interpreter))},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode().removesuffix("\n").split("\n")

@@ -90,7 +90,11 @@ struct Composer {
     var result: [Unicode.Scalar] = []
     var open: [Unicode.Scalar] = []
     func close() {
-      result += text(of: open).precomposedStringWithCanonicalMapping.unicodeScalars
+      let separate = text(of: open).decomposedStringWithCanonicalMapping
+      let whole = text(of: open).precomposedStringWithCanonicalMapping
+      // Foundation of Swift 6.0 on Linux composes U+1004C as if it were U+004C.
+      let isRight = whole.decomposedStringWithCanonicalMapping.utf8.elementsEqual(separate.utf8)
+      result += (isRight ? whole : separate).unicodeScalars
       open = []
     }
     for part in parts {

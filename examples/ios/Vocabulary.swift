@@ -16,27 +16,47 @@ public protocol Vocabulary {
   var bytesPerToken: Int { get }
 
   /// Returns the token ids of a text, without tokens for the beginning or the end.
-  func encode(_ text: String) throws -> [Int]
+  func encode(_ text: String) -> [Int]
 
   /// Decodes ids to text, up to the token for the end.
-  func decode(_ ids: [Int]) throws -> String
+  func decode(_ ids: [Int]) -> String
 }
 
 public enum VocabularyError: Error {
   case missing(String)  // a member of the file, or a field of one: export the file again
+  case damaged
+  case unsupported  // a kind of vocabulary that this program cannot read
   case unknownNormalization(String)
 }
 
-/// Returns the WordPiece or byte-level BPE vocabulary of a file's archive, or `nil` if it has another.
-func readVocabulary(_ members: [String: Data]) throws -> Vocabulary? {
-  func tables() throws -> Fields { try Fields(members, "tokenizer.unicode.json") }
-  if members["tokenizer.wordpiece.json"] != nil {
-    return try WordPiece(Fields(members, "tokenizer.wordpiece.json"), tables())
+/// The vocabularies of the texts that go in and come out; often they are the same.
+struct Vocabularies {
+  let source: Vocabulary
+  let target: Vocabulary
+}
+
+/// Returns the vocabularies of a file's archive, whose kinds the names of its members show.
+func readVocabularies(_ members: [String: Data]) throws -> Vocabularies {
+  if members.keys.contains(where: { $0.hasPrefix("source.") }) {
+    return try Vocabularies(
+      source: readVocabulary(members, "source"), target: readVocabulary(members, "target"))
   }
-  if members["tokenizer.bpe.json"] != nil {
-    return try ByteBpe(Fields(members, "tokenizer.bpe.json"), tables())
+  let vocabulary = try readVocabulary(members, "tokenizer")
+  return Vocabularies(source: vocabulary, target: vocabulary)
+}
+
+/// Returns the vocabulary whose members' names begin with `name`.
+private func readVocabulary(_ members: [String: Data], _ name: String) throws -> Vocabulary {
+  func fields(_ ending: String) throws -> Fields? {
+    let member = "\(name).\(ending).json"
+    return members[member] == nil ? nil : try Fields(members, member)
   }
-  return nil
+  func tables() throws -> Fields { try Fields(members, "\(name).unicode.json") }
+  if let vocabulary = try fields("wordpiece") { return try WordPiece(vocabulary, tables()) }
+  if let vocabulary = try fields("bpe") { return try ByteBpe(vocabulary, tables()) }
+  guard let model = members["\(name).model"] else { throw VocabularyError.missing("\(name).model") }
+  let pieces = try SentencePiece(model)
+  return try fields("ids").map { try NumberedPieces(pieces, $0) } ?? pieces
 }
 
 /// The fields of a JSON object.

@@ -1,13 +1,7 @@
-"""The project in `examples/android`: compiled, with the token ids of the Python package.
-
-LiteRT's library for Android does not run here: `kotlin/` has empty classes for the parts of it and
-of Android that the program uses, and the compiler checks the program against them. Gradle builds
-the whole project where an SDK is installed.
-"""
+"""The project in `examples/android`: its names and versions, built by Gradle where an SDK is."""
 
 import os
 import pathlib
-import random
 import re
 import shutil
 import struct
@@ -17,19 +11,9 @@ import xml.etree.ElementTree as ET
 import zipfile
 
 import pytest
-import tensorflow as tf
-from kotlin_program import SOURCES, run, without_kotlin
-from test_browser_modules import odd_text, plain_text, vocabulary, with_standard_normalization
-
-import keras_transformer
-from keras_transformer.export import LiteRTOptions, export_litert
-from keras_transformer.export.litert.packed import pack
-from keras_transformer.tasks.strings import encode
-from keras_transformer.text.tokenizers import Tokenizers
-from keras_transformer.tokenizers import SentencePieceTokenizer
+from kotlin_program import SOURCES
 
 EXAMPLE = SOURCES.parents[2]
-INTERPRETER = pathlib.Path(__file__).parent / "interpreter.py"
 PAGE = 2**14  # bytes
 LOAD = 1  # the kind of a segment that is loaded
 
@@ -134,53 +118,3 @@ def test_the_project_builds(export, tmp_path):
         assert libraries and min(map(alignment, map(archive.read, libraries))) >= PAGE
         assert archive.read(model) == (assets / "model.tflite").read_bytes()
         assert any(name.endswith(".so") for name in archive.namelist())  # LiteRT's native library
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
-@pytest.mark.parametrize(
-    "model",
-    [lambda: vocabulary("unigram", True), with_standard_normalization],
-    ids=["unigram", "nmt_nfkc"],
-)
-def test_ids_and_texts_are_those_of_the_tokenizer(model, tmp_path):
-    tokenizer = SentencePieceTokenizer(model())
-    path = tmp_path / "x.tflite"
-    pack(path, b"the bytes of a model", Tokenizers.of(tokenizer), {"format": 3})
-    rng = random.Random(3)
-    sentences = plain_text(rng) + odd_text(rng)
-    # At the limit of 64 bytes for each of 7 tokens, also inside a character.
-    sentences += ["ж" * 223, "ж" * 224, "ж" * 225, "a" + "語" * 200, "in" + " " * 500]
-    metadata, *answers = run("MainKt", path, lines=sentences)
-    assert '"format": 3' in metadata and '"crc32": ' in metadata
-    expected = [row[:-1] for row in tokenizer.encode(sentences).to_list()]
-    assert [f"{ids}" for ids in expected] == answers[::3]
-    texts = [text.decode() for text in tokenizer.decode(tokenizer.encode(sentences)).numpy()]
-    assert answers[1::3] == texts
-    ids, cut, empty = encode(tokenizer, tf.constant(sentences), 7)
-    sources = zip(ids.to_list(), cut.numpy(), empty.numpy(), strict=True)
-    assert answers[2::3] == [
-        f"Source(ids={[] if nothing else row}, truncated={'true' if too_long else 'false'})"
-        for row, too_long, nothing in sources
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(without_kotlin(), reason="needs kotlinc and java")
-@pytest.mark.parametrize("unrolled", [False, True], ids=["loops", "unrolled"])
-def test_translations_are_those_of_python(unrolled, light, sentences, tmp_path):
-    """LiteRT for Python takes the place of LiteRT for Android."""
-    pytest.importorskip("ai_edge_litert")
-    path = tmp_path / "x.tflite"
-    export_litert(light, path, sentences[:9], LiteRTOptions(lengths=(8, 16), unrolled=unrolled))
-    command = "\n".join([sys.executable, str(INTERPRETER), str(path)])
-    rows = run("translations.TranslateKt", path, lines=sentences, INTERPRETER=command)
-    expected = keras_transformer.open(path).answer(sentences)
-    for row, one in zip(rows, expected, strict=True):
-        text, score, truncated, complete = row.split("\t")
-        assert (text, truncated == "true", complete == "true") == (
-            one.text,
-            one.truncated,
-            one.complete,
-        )
-        assert float(score) == pytest.approx(one.score, abs=1e-4)
