@@ -57,7 +57,7 @@ PLACE = "{text}"  # of a line of stdin in a message
 def chat(model, system, message, as_json, **options: Any) -> None:
     """Talk to MODEL, an instruct model with a chat template.
 
-    MODEL is a run, or an .onnx or .tflite file that was exported with --streaming.
+    MODEL is a run, or an .onnx or .tflite file exported with --streaming.
 
     In a terminal, Ctrl-C stops an answer, and Ctrl-D ends the conversation. If stdin is not a
     terminal, each line is a message. With --message, each line begins a new conversation. If the
