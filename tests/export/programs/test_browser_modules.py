@@ -59,8 +59,8 @@ def vocabulary(model_type, split_digits):
 def with_standard_normalization(vocab_size=180, **options):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(plain_text(random.Random(1))), model_writer=model, pad_id=0, unk_id=1,
-        bos_id=2, eos_id=3, model_type="bpe", minloglevel=2, vocab_size=vocab_size, **options,
+        sentence_iterator=iter(plain_text(random.Random(1))), model_writer=model, model_type="bpe",
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, minloglevel=2, vocab_size=vocab_size, **options,
     )  # fmt: skip
     return model.getvalue()
 
