@@ -303,7 +303,7 @@ def evaluate(runs, source, reference, split, shortlist, **options: Any) -> None:
 )
 @batch_size("Number of pairs to score at a time.", group=None)
 def score(runs, source, target, batch_size, strict) -> None:
-    """Score given translations with the model of RUN.
+    """Score existing translations with the model of RUN.
 
     Writes one line per pair: the natural logarithm of the probability of the translation, a tab,
     and the number of its tokens. Both values include the end token. Several runs score with the

@@ -22,7 +22,7 @@ MESSAGES = [
     " cannot change when a run resumes.",
     " does not exist: MODEL is a run or an export.",
     " holds only the weights of a run: name the run's folder",
-    " is a pickle, which may run any program when it is read, and is not read.",
+    " was not read: it is a pickle, and reading a pickle may run any program.",
     " must be one of ",
     " must end in ",
     "`beam_size` must be from 1 to ",

@@ -218,15 +218,15 @@ def open_tensors(folder, kind, conversion=CONVERSION) -> Any:
         return ShardedSafetensors(folder, INDEX)
     if folder.file(PICKLED) is not None:
         raise ValueError(
-            f"{folder.path / PICKLED} is a pickle, which may run any program when it is read, and "
-            "is not read. If you trust it, convert it: "
+            f"{folder.path / PICKLED} was not read: it is a pickle, and reading a pickle may run "
+            "any program. If you trust it, convert it: "
             f"{conversion.format(kind=kind, path=folder.path)}"
         )
     repository, copy = folder.repository, folder.own_copy
     if repository is not None:  # of which no pickle was downloaded
         raise ValueError(
             f"{repository.name} has no weights in the format safetensors, the only one that is "
-            f"read. A {PICKLED} is a pickle, which may run any program when it is read. If you "
+            f"read. A {PICKLED} is a pickle, and reading a pickle may run any program. If you "
             f"trust it, download it with `{repository.command}`, convert it with "
             f"`{conversion.format(kind=kind, path=copy)}`, and name the folder {copy} instead."
         )
