@@ -28,7 +28,7 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the tests drive Chromium in the same way
 
-import chromium  # noqa: E402
+import browsers  # noqa: E402
 
 PICTURE = ROOT / "docs" / "images" / "demo.webp"
 TRAIN, EXPORT, TRANSLATE = COMMANDS = (
@@ -128,9 +128,9 @@ def page_scenes(file, speech, sound):
         site, profile = pathlib.Path(folder, "site"), pathlib.Path(folder, "profile")
         for each in (site, profile):
             each.mkdir()
-        chromium.copy_page(site)
+        browsers.copy_page(site)
         shutil.copy(file, site / "demo.tflite")
-        with chromium.served(site, profile) as browser:
+        with browsers.served(site, profile) as browser:
             wide, high = (round(ZOOM * side) for side in (frames.WIDTH, frames.HEIGHT))
             browser.call("Emulation.setScrollbarsHidden", hidden=True)
             browser.call("Emulation.setDeviceMetricsOverride", width=wide, height=high,

@@ -23,6 +23,10 @@ async function answer(event) {
     // Stored while the page reads it, so that the progress of a download is shown.
     if (request.method === "GET" && response.status === 200) {
       event.waitUntil(store.put(request, response.clone()));
+      // WebKit does not ask for the script of a worker here while the server answers.
+      if (new URL(request.url).pathname.endsWith("/client.js")) {
+        event.waitUntil(store.add(new URL("worker.js", request.url).href));
+      }
     }
     return response;
   } catch (error) {

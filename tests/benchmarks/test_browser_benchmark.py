@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from chromium import missing as skip
+from browsers import missing as skip
 from pipelines import translator
 from support import run_benchmark
 

@@ -1,10 +1,10 @@
-"""The page of attention weights in a headless Chromium, opened from disk."""
+"""The page of attention weights in a browser, opened from disk."""
 
 import json
 
 import numpy as np
 import pytest
-from chromium import Browser, chromium
+from browsers import Browser, started
 from waiting import until
 
 from keras_transformer.pipelines import Attention
@@ -34,8 +34,8 @@ ATTENTIONS = {
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    with chromium(tmp_path_factory.mktemp("profile")) as process:
-        yield Browser(process)
+    with started(tmp_path_factory.mktemp("profile")) as driver:
+        yield Browser(driver)
 
 
 @pytest.fixture
@@ -118,7 +118,10 @@ def test_a_thumbnail_selects_its_layer_and_head(page):
     assert maps == [f"layer {layer}, head {head}" for layer in (1, 2) for head in (1, 2, 3)]
     opened.evaluate("document.querySelectorAll('.map')[4].click()")
     assert_shown(opened, cross.weights[1, 1])
-    assert opened.evaluate("[layerBox.value, headBox.value]") == ["1", "1"]
+    assert (
+        opened.evaluate("['layer', 'head'].map((id) => document.getElementById(id).value)")
+        == ["1"] * 2
+    )
     pressed = opened.evaluate("document.querySelector('.map[aria-pressed=true]').title")
     assert pressed == "layer 2, head 2"
     pixels = opened.evaluate(
@@ -157,7 +160,7 @@ def test_pointing_at_a_word_shows_only_its_lines(page):
 
 def test_it_can_be_used_with_a_keyboard(page):
     opened, cross = page(), ATTENTIONS["cross"]
-    opened.evaluate("headBox.focus()")
+    opened.evaluate("document.getElementById('head').focus()")
     press(opened, "Tab", "ArrowDown")
     active = "((one) => [one.closest('.side').id, one.textContent])(document.activeElement)"
     assert opened.evaluate(active) == ["queries", "▁Hund"]

@@ -5,7 +5,7 @@ import random
 import pytest
 import sentencepiece
 import tensorflow as tf
-from chromium import call, program
+from browsers import call, program
 from marks import slow
 from opus_folders import (
     CODES,

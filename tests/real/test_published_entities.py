@@ -8,7 +8,7 @@ import onnx_file
 import pytest
 import safetensors.numpy
 from bert_oracle import Bert
-from chromium import copy_page, open_blank, served
+from browsers import copy_page, open_blank, served
 from forms import FORMS, Forms, command
 from packages import RAMPART
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from chromium import call, program
+from browsers import call, program
 from hostile_texts import assert_equal
 from marks import long, slow
 from reader_cases import answers, members_of, rows, texts, vocabulary

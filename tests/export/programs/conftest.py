@@ -1,7 +1,7 @@
-"""The pages of `examples/browser`, served to a headless Chromium."""
+"""The pages of `examples/browser`, served to a browser."""
 
 import pytest
-from chromium import copy_page, served
+from browsers import copy_page, served
 
 from keras_transformer.export import export_onnx
 

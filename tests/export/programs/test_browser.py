@@ -1,4 +1,4 @@
-"""The page of `examples/browser` in a headless Chromium."""
+"""The page of `examples/browser` in a browser."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pipelines
 import pytest
-from chromium import Browser, chromium, open_blank
+from browsers import Browser, open_blank, started
 from documents import blocks
 from exporting import asked
 from pipelines import SIZES, with_larger_weights
@@ -501,8 +501,8 @@ def test_the_first_translation_is_as_fast_as_later_ones(page, site, tmp_path):
     """In a freshly started browser; without warm-up it takes 3 to 20 times as long."""
     ratios = []
     for number in range(3):  # other load on the machine may slow one of them by chance
-        with chromium(tmp_path / f"{number}") as process:
-            new = Browser(process, page.address)
+        with started(tmp_path / f"{number}") as driver:
+            new = Browser(driver, page.address)
             assert new.open() == "Ready."
             times = []
             for _ in range(6):

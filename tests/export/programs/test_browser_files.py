@@ -4,7 +4,7 @@ import os
 import zipfile
 
 import pytest
-from chromium import open_blank
+from browsers import open_blank
 
 from keras_transformer.export.onnx.packed import FORMAT, pack
 from keras_transformer.text.tokenizers import Tokenizers

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 import sentencepiece
 import tensorflow as tf
-from chromium import call, program
+from browsers import call, program
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_transformer.tasks.strings import encode

@@ -1,6 +1,6 @@
 """Errors and replaced messages of the chat in `examples/browser`, with models that are scripts."""
 
-from chromium import open_blank
+from browsers import open_blank
 
 MODEL = """
     let calls = 0;

@@ -1,10 +1,10 @@
-"""`chat.html` of `examples/browser` in a headless Chromium: conversations as in Python."""
+"""`chat.html` of `examples/browser` in a browser: conversations as in Python."""
 
 import json
 
 import pipelines
 import pytest
-from chromium import open_blank
+from browsers import open_blank
 
 import keras_transformer
 from keras_transformer.decoding import Greedy, Sample

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from chromium import close, copy_page, served
+from browsers import close, copy_page, served
 
 pytest.importorskip("ai_edge_litert")
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from chromium import open_blank
+from browsers import open_blank
 
 from keras_transformer.tasks.speech_recognition.segments import Segment
 from keras_transformer.tasks.speech_recognition.subtitles import webvtt

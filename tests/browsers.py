@@ -1,4 +1,7 @@
-"""A headless Chromium for the page of `examples/browser` and others, and Node.js for modules."""
+"""A browser for the page of `examples/browser` and others, and Node.js for modules.
+
+`KERAS_TRANSFORMER_BROWSER` chooses it: `chromium`, the default, `firefox` or `webkit`.
+"""
 
 import base64
 import contextlib
@@ -14,6 +17,7 @@ import threading
 import time
 
 import pytest
+import web_drivers
 from waiting import until
 
 PAGE = pathlib.Path(__file__).parents[1] / "examples" / "browser"
@@ -33,16 +37,48 @@ def missing(what):
     pytest.skip(what)
 
 
+class Chromium:
+    """A headless Chromium.
+
+    Args:
+        process: The process of `drive.mjs`.
+    """
+
+    def __init__(self, process):
+        self._process = process
+
+    def call(self, method, worker=False, **params):
+        """Takes a step in Chromium's protocol, in the page or in its worker."""
+        step = {"method": method, "params": params, "worker": worker}
+        self._process.stdin.write(json.dumps(step) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
 @contextlib.contextmanager
-def chromium(profile):
-    """Starts Chromium for a `with` block and yields a `Browser`; `profile` is an empty folder."""
+def chromium(profile, program):
+    """Starts Chromium for a `with` block; `profile` is an empty folder."""
     command = [program("node"), SCRIPTS / "drive.mjs", program("chromium", "google-chrome")]
     process = subprocess.Popen(
         [*command, profile], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    yield process
+    yield Chromium(process)
     process.stdin.close()
     process.wait(60)
+
+
+DRIVERS = {"chromium": chromium, "firefox": web_drivers.firefox, "webkit": web_drivers.webkit}
+CHOSEN = os.environ.get("KERAS_TRANSFORMER_BROWSER", "chromium")
+
+
+def not_in(name, reason):
+    """A mark that skips a test if the chosen browser is `name`."""
+    return pytest.mark.skipif(name == CHOSEN, reason=reason)
+
+
+def started(profile):
+    """Starts the chosen browser for a `with` block and yields its driver."""
+    return DRIVERS[CHOSEN](profile, program)
 
 
 README = PAGE / "README.md"
@@ -74,12 +110,12 @@ def copy_page(folder):
 
 @contextlib.contextmanager
 def served(site, profile):
-    """Serves a folder to Chromium for a `with` block and yields the `Browser`."""
+    """Serves a folder to the browser for a `with` block and yields the `Browser`."""
     handler = functools.partial(Quiet, directory=site)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with chromium(profile) as process:
-        yield Browser(process, f"http://127.0.0.1:{server.server_port}", server)
+    with started(profile) as driver:
+        yield Browser(driver, f"http://127.0.0.1:{server.server_port}", server)
     close(server)
 
 
@@ -92,14 +128,11 @@ def close(server):
 class Browser:
     """The page as a user sees it."""
 
-    def __init__(self, process, address="", server=None):
-        self.process, self.address, self.server = process, address, server
+    def __init__(self, driver, address="", server=None):
+        self.driver, self.address, self.server = driver, address, server
 
     def call(self, method, worker=False, **params):
-        step = {"method": method, "params": params, "worker": worker}
-        self.process.stdin.write(json.dumps(step) + "\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
+        answer = self.driver.call(method, worker, **params)
         assert "error" not in answer and "exceptionDetails" not in answer, answer
         return answer
 
