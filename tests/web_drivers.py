@@ -114,6 +114,10 @@ class Firefox(Driver):
         assert not error, error
         return found.get("value")
 
+    def close(self):
+        """Closes the connection."""
+        self._socket.close()
+
 
 class WebKit(Driver):
     """WebKitGTK's small browser, opened by its driver.
@@ -166,7 +170,8 @@ def firefox(profile, program):
     command = [program("firefox-esr", "firefox"), "--headless", "--marionette", "--no-remote"]
     process = subprocess.Popen([*command, "--profile", profile], stderr=subprocess.DEVNULL)
     try:
-        yield Firefox(port)
+        with contextlib.closing(Firefox(port)) as browser:
+            yield browser
     finally:
         process.terminate()
         process.wait(60)
