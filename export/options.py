@@ -107,7 +107,7 @@ def takes_words(what: str, excludes: str | None = None) -> Any:
     """
     return setting(
         False,
-        f"{what} a prefix, banned phrases and, with --beam, terms of a glossary with each call. "
+        f"{what} further inputs: a prefix, banned phrases and, with --beam, terms of a glossary. "
         "With a beam of 10, terms fit well into the outputs.",
         kind=bool,
         group="Search",
@@ -189,8 +189,9 @@ class QuantizedOptions(CheckedSettings):
     )
     max_score_loss: float | None = setting(
         None,
-        "Maximum loss of the outputs' log-probability under the run's model, in nats per token. "
-        "The same limit applies to the error of scores and of log-probabilities of labels.",
+        "Maximum loss in nats per token. The loss is how much less probable the outputs are than "
+        "the run's own, both scored by the run. The same limit applies to the error of scores and "
+        "of log-probabilities of labels.",
         kind=float,
         least=0,
         is_optional=True,

@@ -303,8 +303,8 @@ class BeamSettings(SearchSettings):
     )
     extra_length: int | None = setting(
         50,
-        "Number of tokens by which the new part of an output may be longer than its source, or "
-        "than --max-length-ratio times its source.",
+        "Number of tokens by which the new part of an output may exceed the length of its source "
+        "or, with --max-length-ratio R, R times this length.",
         least=0,
         is_optional=True,
         shape=(),

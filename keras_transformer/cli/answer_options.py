@@ -19,9 +19,9 @@ OPTIONS = (
         type=EXISTING_FILE,
         group=HEADING,
         help="File of terms. Each line has a source term, a tab and a target term. If an "
-        "input contains the source term, its output contains the target term. Several "
-        "lines with the same source term list alternative target terms, of which the "
-        "output contains at least one. Without --beam, the beam is the run's own, but has "
+        "input contains the source term, its output contains the target term. If several "
+        "lines have the same source term, their target terms are alternatives: the output "
+        "contains at least one of them. Without --beam, the beam is the run's own, but has "
         "at least 10 hypotheses.",
     ),
     BANNED,
@@ -37,15 +37,15 @@ OPTIONS = (
         "--source-language",
         metavar="CODE",
         group="Languages",
-        help="Language of the lines, for a multilingual MODEL, such as deu_Latn. In speech "
-        "recognition, the language of the recordings, such as de or german; auto detects the "
+        help="For a multilingual MODEL: language of the lines, such as deu_Latn. In speech "
+        "recognition: language of the recordings, such as de or german; auto detects the "
         "language.  [default: the MODEL's own]",
     ),
     option(
         "--target-language",
         metavar="CODE",
         group="Languages",
-        help="Language of the translations, for a multilingual MODEL. In speech recognition: the "
+        help="For a multilingual MODEL: language of the translations. In speech recognition: the "
         "source language for a transcript, or English for a translation.  [default: the MODEL's "
         "own]",
     ),
@@ -53,8 +53,8 @@ OPTIONS = (
         "--no-answer/--always-answer",
         default=None,
         group="Answers",
-        help="In question answering: leave an answer empty if it is more probable that the passage "
-        "contains no answer.  [default: the run's own setting]",
+        help="In question answering: leave an answer empty if its probability is below the "
+        "probability that the passage contains no answer.  [default: the run's own setting]",
     ),
     option(
         "--dimensions",

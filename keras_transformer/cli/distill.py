@@ -96,8 +96,8 @@ def run_folder(help) -> Callable[[Any], Any]:
 @count(
     "--word-level",
     None,
-    "Also learn the teachers' probabilities of the K most probable tokens at each position, "
-    "for example 8.  [default: only texts]",
+    "Also learn the teachers' probabilities of the most probable tokens at each position: K "
+    "tokens, for example 8.  [default: only texts]",
     "K",
     group="What the student learns",
 )

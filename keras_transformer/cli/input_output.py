@@ -71,8 +71,8 @@ OPTIONS = (
         is_flag=True,
         group=GROUP,
         help="Write a score and a tab before each answer. The score is the natural logarithm of "
-        "the answer's probability, divided by the length penalty in beam search. For an empty "
-        "line, the score is 0.",
+        "the answer's probability; in beam search, it is divided by the length penalty. For an "
+        "empty line, the score is 0.",
     ),
     option(
         "--alignments",

@@ -147,8 +147,8 @@ def search_options(command) -> Any:
     """Adds every option of a search to a command."""
     several = n_best(
         "Write up to M outputs of each line, the best first: line number counted from 1, tab, "
-        "score, tab, text. Without --beam, a run uses its own beam, or 4 hypotheses if it has "
-        "none; if M is larger, M hypotheses."
+        "score, tab, text. Without --beam, a run uses as many hypotheses as its own beam, or "
+        "4 if it has none, but at least M."
     )
     return add_options(command, greedy_or_beam(), CTC, several, sampling)
 

@@ -14,7 +14,7 @@ SHORTLIST = option(
     "--shortlist",
     type=EXISTING_FILE,
     group="Search",
-    help="Restrict the search to the candidates of each sentence in this shortlist, a file that "
+    help="Restrict the search for each sentence to its candidates in this shortlist, a file that "
     "Marian or the command shortlist has written.",
 )
 
@@ -89,8 +89,8 @@ def shortlist(run, file, first, best, source, target, limit, batch_size) -> None
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
     For each source token, the shortlist contains candidates: the target tokens to which the source
-    token is most often translated. The model of RUN reads pairs of sentences. For each target
-    token, it divides one count among the three source tokens with the most attention in the
+    token is most often translated. The model of RUN reads pairs of sentences. Each target token is
+    one count, which is divided among the three source tokens with the most attention in the
     decoder's last layer.
 
     With --shortlist, translate and the exports saved-model, litert, onnx and marian use the file:
