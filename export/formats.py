@@ -13,6 +13,7 @@ from keras_transformer.export.errors import ExportError
 from keras_transformer.export.options import BEAM, CONTINUATION, GENERATION, SOURCE
 from keras_transformer.registry import Registry
 from keras_transformer.search_settings import BeamSettings, CheckedSettings, settings_of
+from keras_transformer.tasks.answering import Answering
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,13 +149,18 @@ class Format:
         Raises:
             ExportError: If the format does not support such a pipeline, or the pipeline was opened
                 from an export.
-            TypeError: If `options` are those of another format.
+            TypeError: If `pipeline` is not a pipeline, or `options` are those of another format.
             ValueError: If an option has no effect on the pipeline.
         """
         options = self.options() if options is None else options
         if not isinstance(options, self.options):
             raise TypeError(
                 f"`options` must be `{self.options.__name__}`. Received: options={options!r}."
+            )
+        if not isinstance(pipeline, Answering):
+            raise TypeError(
+                "`pipeline` must be a pipeline, such as `Translator(model, tokenizer)`. "
+                f"Received: an object of the class {type(pipeline).__name__}."
             )
         if not hasattr(pipeline, "model") or getattr(pipeline.model, "is_exported", False):
             raise ExportError(

@@ -60,10 +60,10 @@ def check_samples(sentences) -> list[str]:
         ValueError: If all of them are empty.
     """
     if isinstance(sentences, str) or not all(isinstance(sentence, str) for sentence in sentences):
-        raise TypeError(f"`sentences` must be a list of strings. Received: {sentences!r}.")
+        raise TypeError(f"`samples` must be a list of strings. Received: {sentences!r}.")
     if not any(sentence.strip() for sentence in sentences):
         raise ValueError(
-            "`sentences` must contain at least one sentence that is not empty, to check the "
+            "`samples` must contain at least one sentence that is not empty, to check the "
             f"export with. Received: {len(sentences)} sentences."
         )
     return list(sentences)

@@ -254,3 +254,18 @@ def test_the_signature_of_ids_returns_what_a_search_finds():
     assert outputs["alignment"].numpy().sum(axis=(1, 2, 3)).tolist() == [24, 0]
     assert outputs["score"].numpy().tolist() == [[-1, -1], [np.float32(-1e9)] * 2]
     assert outputs["complete"].numpy().tolist() == [[True, False], [True, True]]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_not_a_pipeline_is_named(name, tmp_path):
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+    message = r"^`pipeline` must be a pipeline, such as `Translator\(model, .* Sequential"
+    with pytest.raises(TypeError, match=message):
+        exporter_of(FORMATS[name])(model, tmp_path / "x", ["a"])
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("samples", ["a b", ["a", 7], []])
+def test_wrong_samples_are_named_as_the_argument(samples, tmp_path):
+    with pytest.raises((TypeError, ValueError), match="^`samples` must "):
+        exporter_of(FORMATS["saved-model"])(translator(), tmp_path / "x", samples)

@@ -245,6 +245,8 @@ def test_heads_are_left_out_without_attention():
             make()
     with pytest.raises(TypeError, match="`d_ff` must be an integer. Received: d_ff=None"):
         EncoderBlock(mixer="gru")
+    with pytest.raises(TypeError, match="^`dff` is not an argument: did you mean `d_ff`?"):
+        DecoderBlock(num_heads=2, dff=8)
 
 
 @pytest.mark.parametrize("kind", MIXERS)

@@ -1,5 +1,6 @@
 """Options of a configuration as keyword arguments of a block or a stack."""
 
+import difflib
 from collections.abc import Callable, Collection
 from dataclasses import Field
 from typing import Any
@@ -78,7 +79,7 @@ def split_options(
     if given.get("num_heads") is None:
         given.pop("num_heads", None)
     if Network.make(given.get("feed_forward", "plain")).is_sublayer:
-        check_count("d_ff", given.get("d_ff"))
+        _require_width(given, others)
     elif given.get("d_ff") is None:
         given.pop("d_ff", None)
     check_given_once(given)
@@ -96,6 +97,13 @@ def split_options(
                 )
     _check_heads(config, given)
     return config, others
+
+
+def _require_width(given, others):
+    """Raises an error unless `d_ff` is given; names an argument that was meant as `d_ff`."""
+    if given.get("d_ff") is None and (meant := difflib.get_close_matches("d_ff", others, 1)):
+        raise TypeError(f"`{meant[0]}` is not an argument: did you mean `d_ff`?")
+    check_count("d_ff", given.get("d_ff"))
 
 
 def _check_heads(config, given):
