@@ -62,24 +62,24 @@ def _serve(model, api_key_file, **options) -> None:
     from keras_transformer.opening.forms import RunForm, form_of, open
     from keras_transformer.tasks.run import Run
 
-    chosen = ServerOptions(**values_of(DECLARED, options))
-    key, log = _key(api_key_file), None if chosen.quiet else _write
-    bound = listening_socket(chosen)  # fails before the model is loaded
+    key, path = _key(api_key_file), model.resolve()
+    # Fails before the model is loaded: its path, then the options, then the address.
+    form = form_of(model)
     try:
-        path = model.resolve()
-        name = chosen.name or (path.name if path.is_dir() else path.stem)
+        chosen = ServerOptions(**values_of(DECLARED, options))
+        bound = listening_socket(chosen)
         answering = open(model)
-        if form_of(path) is RunForm:
+        if form is RunForm:
             chosen = with_languages_of_data(chosen, answering, Run(path))
-        service = Service(answering, chosen, name, key, _report)
+        service = Service(answering, chosen, chosen.name or _name(path), key, _report)
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
     service.warm_up()
-    if key is None and chosen.host not in ("127.0.0.1", "::1", "localhost"):
-        warn(f"{chosen.host} is open to other machines, and requests need no API key")
+    _warn(service, f"the environment variable {KEY}" if api_key_file is None else api_key_file)
+    log = None if chosen.quiet else _write
     host, port = bound.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
-    where = f"serving {name} ({service.task}) on http://{host}:{port}"
+    where = f"serving {service.name} ({service.task}) on http://{host}:{port}"
     serve(service, bound, log, lambda: click.echo(where, err=True))
 
 
@@ -89,13 +89,51 @@ serve = click.command("serve", cls=ServeCommand, example=EXAMPLE)(
 
 
 def _key(path):
-    """Returns the key of the server, or `None`."""
+    """Returns the key of the server, or `None`.
+
+    Raises:
+        ValueError: If the file, or the variable that is set, has no key.
+    """
+    key = os.environ.get(KEY) if path is None else path.read_text("utf-8")
+    if key is None or key.strip():
+        return key and key.strip()
     if path is None:
-        return os.environ.get(KEY) or None
-    key = path.read_text("utf-8").strip()
-    if not key:
-        raise ValueError(f"{path} is empty: --api-key-file has the key.")
-    return key
+        raise ValueError(
+            f"the environment variable {KEY} is blank: set it to the key, or unset it."
+        )
+    raise ValueError(f"{path} is blank: --api-key-file has the key.")
+
+
+def _name(path):
+    """Returns the name of a model: that of its file, or of its folder unless that is a version."""
+    if not path.is_dir():
+        return path.stem
+    is_version = path.name.isascii() and path.name.isdigit()
+    return path.parent.name if is_version and path.parent.name else path.name
+
+
+def _warn(service, source):
+    """Writes what a client may not expect: languages without names, and whether a key is needed.
+
+    Args:
+        service: The `Service`.
+        source: Where its key comes from, if it has one.
+    """
+    from keras_transformer.serving.languages import UNNAMED, ServedLanguages
+
+    if (
+        service.task == "translation"
+        and not ServedLanguages.of(service.model, service.options).are_named
+    ):
+        warn(f"/translate refuses all requests: {UNNAMED}")
+    host = service.options.host
+    if host in ("127.0.0.1", "::1", "localhost"):
+        return
+    others = f"{host} is open to other machines, and requests need"
+    if service.key is None:
+        warn(f"{others} no API key")
+    else:
+        click.echo(f"{others} the API key of {source}", err=True)
 
 
 def _write(line):

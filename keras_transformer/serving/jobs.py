@@ -142,7 +142,7 @@ class JobQueue:
         if self.is_stopping:
             raise Refusal(503, STOPPING, retry_after=1)
         self._drop_finished(len(inputs))
-        if len(self._waiting) + len(inputs) > self._options.max_queue:
+        if len(self._waiting) + len(inputs) > self._options.queue_limit:
             raise Refusal(429, BUSY, retry_after=1)
         if not inputs:
             return []
@@ -171,7 +171,7 @@ class JobQueue:
 
     def _drop_finished(self, more):
         """Drops inputs whose client has left or whose time is over, if `more` do not fit."""
-        if len(self._waiting) + more > self._options.max_queue:
+        if len(self._waiting) + more > self._options.queue_limit:
             waiting = [pair for pair in self._waiting if not pair[0].future.done()]
             self._waiting = collections.deque(waiting)
 

@@ -57,6 +57,11 @@ class ServedLanguages:
         codes = tuple(languages.ids)
         return cls(codes, languages.source, languages.target, languages.of_source)
 
+    @property
+    def are_named(self) -> bool:
+        """`False` if requests cannot name the fixed pair."""
+        return bool(self.codes) or None not in (self.source, self.target)
+
     def chosen(self, source: str, target: str) -> tuple[str | None, str | None]:
         """Returns the languages for `Work`; `None` keeps one.
 
@@ -74,7 +79,7 @@ class ServedLanguages:
         return (source if self.of_source else None), target
 
     def _check_pair(self, source, target):
-        if self.source is None or self.target is None:
+        if not self.are_named:
             raise Refusal(400, UNNAMED)
         if source not in (self.source, AUTO) or target != self.target:
             raise Refusal(

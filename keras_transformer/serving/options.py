@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_transformer.options import OptionError
 from keras_transformer.search_settings import CheckedSettings, setting
 
 MODEL, BATCHES, LIMITS = "Model", "Batches", "Limits"
@@ -9,6 +10,8 @@ ADDRESS, ACCESS = "Address", "Access"
 MEBIBYTE = 2**20
 # Maximum bytes of a body: 10,000 characters of text need little, a minute of sound 10 MB.
 TEXT_BODY, FILE_BODY = MEBIBYTE, 32 * MEBIBYTE
+# Defaults of inputs of a request and of the queue, which has room for such a request.
+MAX_INPUTS, MAX_QUEUE = 128, 2048
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +72,14 @@ class ServerOptions(CheckedSettings):
         metavar="MS",
         group=BATCHES,
     )
-    max_inputs: int = setting(
-        128, "Maximum number of inputs of a request.", least=1, metavar="N", group=LIMITS
+    max_inputs: int | None = setting(
+        None,
+        "Maximum number of inputs of a request.",
+        least=1,
+        is_optional=True,
+        metavar="N",
+        default_help=f"{MAX_INPUTS}, or --max-queue if that is smaller",
+        group=LIMITS,
     )
     max_characters: int = setting(
         50_000, "Maximum number of characters of a request.", least=1, metavar="N", group=LIMITS
@@ -84,11 +93,14 @@ class ServerOptions(CheckedSettings):
         default_help="1 MiB; for recordings and images 32 MiB",
         group=LIMITS,
     )
-    max_queue: int = setting(
-        2048,
-        "Maximum number of inputs that wait. Further requests are refused with status 429.",
+    max_queue: int | None = setting(
+        None,
+        "Maximum number of inputs that wait, at least --max-inputs. Further requests are refused "
+        "with status 429.",
         least=1,
+        is_optional=True,
         metavar="N",
+        default_help=f"{MAX_QUEUE}, or --max-inputs if that is larger",
         group=LIMITS,
     )
     max_streams: int = setting(
@@ -133,6 +145,30 @@ class ServerOptions(CheckedSettings):
         group=ACCESS,
     )
     quiet: bool = setting(False, "Write no access log.", kind=bool, group=ACCESS)
+
+    def check_together(self) -> None:
+        """Raises an `OptionError` if no path can have the name, or the queue is too small."""
+        if self.name is not None and (not self.name.strip() or "/" in self.name):
+            reason = f"must not be blank, and must not have a /. Received: {self.name!r}."
+            raise OptionError("name", reason)
+        if self.queue_limit < self.input_limit:
+            raise OptionError(
+                "max_queue",
+                "must be at least --max-inputs. "
+                f"Received: --max-queue {self.max_queue} --max-inputs {self.max_inputs}.",
+            )
+
+    @property
+    def input_limit(self) -> int:
+        """Maximum number of inputs of a request."""
+        if self.max_inputs is not None:
+            return self.max_inputs
+        return MAX_INPUTS if self.max_queue is None else min(MAX_INPUTS, self.max_queue)
+
+    @property
+    def queue_limit(self) -> int:
+        """Maximum number of inputs that wait."""
+        return max(MAX_QUEUE, self.input_limit) if self.max_queue is None else self.max_queue
 
     def body_limit(self, reads_files: bool) -> int:
         """Returns the maximum number of bytes of a body.

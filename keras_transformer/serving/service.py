@@ -62,7 +62,7 @@ class Service:
     def _new_streams(self):
         if not self.model.generates:
             return None
-        most, waiting = self.options.max_streams, self.options.max_queue
+        most, waiting = self.options.max_streams, self.options.queue_limit
         try:
             streamer = self.model.streamer(most)
         except ValueError:
@@ -136,10 +136,10 @@ class Service:
         if not isinstance(values, list):
             kind = type(values).__name__
             raise Refusal(400, f"inputs must be a list. Received: {kind}.")
-        if len(values) > self.options.max_inputs:
+        if len(values) > self.options.input_limit:
             raise Refusal(
                 400,
-                f"a request must have at most {self.options.max_inputs:,} inputs. "
+                f"a request must have at most {self.options.input_limit:,} inputs. "
                 f"Received: {len(values):,}.",
             )
         inputs = [self.input_of(value) for value in values]

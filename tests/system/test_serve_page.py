@@ -112,6 +112,6 @@ def test_the_objects_refer_to_each_other(manifest):
 
 def test_the_times_on_the_page_are_those_of_the_server():
     text, defaults = " ".join(read(PAGE).split()), ServerOptions()
-    assert f"after {graceful_seconds(defaults)} seconds by default" in text
+    assert f"1 seconds ({graceful_seconds(defaults)} by default)" in text
     assert f"{KEEP_ALIVE} seconds without a request" in text
     assert STUCK == 10 and "ten times `--timeout`" in text
