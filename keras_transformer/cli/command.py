@@ -17,6 +17,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from keras_transformer.cli.argument_errors import naming_options
 from keras_transformer.cli.help import Group, GroupedCommand, Option, count, option
+from keras_transformer.cli.outputs import refuse_inputs
 from keras_transformer.cli.tensorflow_start import start_tensorflow, start_tensorflow_later
 from keras_transformer.free_memory import return_large_blocks
 from keras_transformer.plugins import import_plugins
@@ -24,7 +25,6 @@ from keras_transformer.shards import Shard
 
 MODULES = f"{__name__}.modules"  # key of the values of --module in `click.Context.meta`
 FOLDER = click.Path(path_type=pathlib.Path)
-FILE = click.Path(path_type=pathlib.Path, dir_okay=False)
 EXISTING_FILE = click.Path(path_type=pathlib.Path, dir_okay=False, exists=True)
 
 
@@ -98,7 +98,13 @@ class Mistake(click.ClickException):
 
 
 class PlainCommand(GroupedCommand):
-    """A command whose errors name options as the command line does."""
+    """A command whose errors name options as the command line does, and that keeps its inputs."""
+
+    def parse_args(self, ctx, args) -> list[str]:  # noqa: D102
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:  # the shell only completes a word
+            refuse_inputs(ctx)
+        return rest
 
     def invoke(self, ctx) -> Any:  # noqa: D102
         with naming_options(ctx):

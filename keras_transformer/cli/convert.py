@@ -7,6 +7,7 @@ from keras_transformer.checkpoint_hints import quoted
 from keras_transformer.cli.command import EXISTING_FILE, FOLDER, LeanSubcommands, max_length, warn
 from keras_transformer.cli.help import option
 from keras_transformer.cli.numbers import LimitedNumber
+from keras_transformer.cli.outputs import OUTPUT
 from keras_transformer.cli.places import check_folder
 from keras_transformer.cli.search_options import line_of
 from keras_transformer.config.stack import StackConfig
@@ -57,7 +58,7 @@ LANGUAGES = [
 
 @convert.command("hf", example="keras-transformer convert hf opus-mt-en-de runs/en-de")
 @click.argument("directory", type=FOLDER)
-@click.argument("run", type=FOLDER)
+@click.argument("run", type=OUTPUT)
 @LANGUAGES[0]
 @LANGUAGES[1]
 @option(
@@ -93,7 +94,7 @@ def hugging_face(directory, run, **options) -> None:
 
 @convert.command(example="keras-transformer convert marian model.npz runs/en-de --vocab vocab.spm")
 @click.argument("model", type=EXISTING_FILE)
-@click.argument("run", type=FOLDER)
+@click.argument("run", type=OUTPUT)
 @option(
     "--vocab",
     "vocabularies",

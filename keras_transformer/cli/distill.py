@@ -15,6 +15,7 @@ from keras_transformer.cli.command import (
 )
 from keras_transformer.cli.help import count, option
 from keras_transformer.cli.numbers import LimitedNumber
+from keras_transformer.cli.outputs import OUTPUT
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.search_options import (
     greedy_or_beam,
@@ -42,7 +43,7 @@ keras-transformer distill student.toml runs/one runs/two \\
 
 def run_folder(help) -> Callable[[Any], Any]:
     """Returns the option `--output` of a training."""
-    return option("--output", "run", type=FOLDER, required=True, group="Training", help=help)
+    return option("--output", "run", type=OUTPUT, required=True, group="Training", help=help)
 
 
 @click.command(cls=Command, example=EXAMPLE)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import FILE, FOLDER, LeanCommand, LeanSubcommands, warn
+from keras_transformer.cli.command import FOLDER, LeanCommand, LeanSubcommands, warn
 from keras_transformer.cli.export_options import (
     JSON,
     MAX_LENGTH,
@@ -17,6 +17,7 @@ from keras_transformer.cli.export_options import (
 )
 from keras_transformer.cli.export_run import export_run
 from keras_transformer.cli.help import add_options
+from keras_transformer.cli.outputs import OUTPUT, OUTPUT_FILE
 from keras_transformer.cli.places import check_suffix
 from keras_transformer.cli.search_options import (
     CTC,
@@ -77,7 +78,7 @@ def command_of(format) -> click.Command:
 
     arguments = (
         click.argument("run", type=FOLDER),
-        click.argument(place, type=FILE if format.suffix else FOLDER),
+        click.argument(place, type=OUTPUT_FILE if format.suffix else OUTPUT),
     )
     run_command = add_options(run_command, *arguments, *_options(format))
     make = click.command(format.name, LeanCommand, help=format.help, example=format.example)

@@ -15,6 +15,7 @@ from keras_transformer.cli.command import (
     standard,
 )
 from keras_transformer.cli.help import count, option
+from keras_transformer.cli.outputs import OUTPUT
 from keras_transformer.cli.places import check_folder
 from keras_transformer.native_code import ends_promptly
 from keras_transformer.options import OptionError
@@ -41,7 +42,7 @@ PROMPT += "the model, mostly none]"
 @option(
     "--output",
     "folder",
-    type=FOLDER,
+    type=OUTPUT,
     required=True,
     group="Input and output",
     help="Folder of the index.",

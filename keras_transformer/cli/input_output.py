@@ -11,10 +11,11 @@ from typing import Any, BinaryIO
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FOLDER, STRICT, given, refuse, standard
+from keras_transformer.cli.command import EXISTING_FILE, STRICT, given, refuse, standard
 from keras_transformer.cli.command import shard as shard_option
 from keras_transformer.cli.fixed_options import WORDING
 from keras_transformer.cli.help import add_options, option
+from keras_transformer.cli.outputs import OUTPUT
 from keras_transformer.cli.places import check_folder, check_output
 from keras_transformer.cli.search_options import BEAMS
 from keras_transformer.files import replacing
@@ -53,7 +54,7 @@ OPTIONS = (
     option(
         "--output",
         "target",
-        type=FOLDER,
+        type=OUTPUT,
         group=GROUP,
         help="File to write when all lines are answered. With --subtitles, a folder for "
         "the files of several recordings.  [default: stdout]",

@@ -27,6 +27,7 @@ from keras_transformer.cli.export import export
 from keras_transformer.cli.help import count, option
 from keras_transformer.cli.index import index, search
 from keras_transformer.cli.neighbors import neighbors
+from keras_transformer.cli.outputs import OUTPUT
 from keras_transformer.cli.places import check_folder, new_folder
 from keras_transformer.cli.plot import plot
 from keras_transformer.cli.predict import predict
@@ -144,7 +145,7 @@ def _holds_training(run):
 @option(
     "--markdown",
     "folder",
-    type=FOLDER,
+    type=OUTPUT,
     metavar="FOLDER",
     help="Write all settings in Markdown to this folder, as in docs/: settings.md, and a page for "
     "each task in settings/.",
@@ -179,7 +180,7 @@ def _leave(error):
 @cli.command(example="keras-transformer average runs/base --last 5")
 @click.argument("run", type=FOLDER)
 @count("--last", 5, "Number of checkpoints to average.")
-@option("--output", type=FOLDER, help="Folder of the new run.  [default: RUN-average-N]")
+@option("--output", type=OUTPUT, help="Folder of the new run.  [default: RUN-average-N]")
 def average(run, last, output) -> None:
     """Average the weights of the last checkpoints of RUN.
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import FILE, FOLDER, Subcommands, refuse, warn
+from keras_transformer.cli.command import FOLDER, Subcommands, refuse, warn
 from keras_transformer.cli.help import count, option
+from keras_transformer.cli.outputs import OUTPUT_FILE
 from keras_transformer.cli.places import check_output
 from keras_transformer.plots.figure import FORMATS, save_figure
 from keras_transformer.plots.positions import DRAWN
@@ -23,7 +24,7 @@ def output_option(required=True) -> Callable[[Any], Any]:
     """Returns the option that names the file to write."""
     return option(
         "--output",
-        type=FILE,
+        type=OUTPUT_FILE,
         required=required,
         help="File to write; its name ends in .png, .svg or .pdf.",
     )
@@ -41,7 +42,7 @@ OUTPUT = output_option()
 @output_option(required=False)
 @option(
     "--html",
-    type=FILE,
+    type=OUTPUT_FILE,
     help="HTML page to write, on which the reader chooses kind, layer and head.",
 )
 @option(

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from keras_transformer.cli.command import EXISTING_FILE, FILE, FOLDER, Command, batch_size
+from keras_transformer.cli.command import EXISTING_FILE, FOLDER, Command, batch_size
 from keras_transformer.cli.help import count, option
+from keras_transformer.cli.outputs import OUTPUT_FILE
 from keras_transformer.cli.places import check_output
 
 LIMIT = 100_000
@@ -51,7 +52,7 @@ def refuse_of_task(run, task) -> None:
 
 @click.command(cls=Command, example="keras-transformer shortlist runs/base runs/base/lex.bin")
 @click.argument("run", type=FOLDER)
-@click.argument("file", type=FILE)
+@click.argument("file", type=OUTPUT_FILE)
 @option(
     "--source",
     type=EXISTING_FILE,
