@@ -1,13 +1,14 @@
 """Evaluation of runs on test data (section 6.1)."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from keras_transformer.tasks import open_run
 from keras_transformer.tasks.ensemble import check_tasks, runs_of
+from keras_transformer.tasks.examples import errors_name
 from keras_transformer.training.settings.sources import open_source
 from keras_transformer.training.settings.toml import load_settings
 
@@ -42,7 +43,9 @@ def evaluate_files(
             needs other files, or several runs cannot form an ensemble.
     """
     task, runs = task_of(run), runs_of(run)
-    return _evaluate(task, runs, pipeline, columns_of_files(run, source, reference), options)
+    columns = columns_of_files(run, source, reference)
+    with errors_name(places(runs[0], reference=reference)):
+        return _evaluate(task, runs, pipeline, columns, options)
 
 
 def columns_of_files(run, source, reference=None) -> Sequence[list]:
@@ -94,7 +97,8 @@ def evaluate_split(
                 f"{runs[0].path} and {other.path} have different data in the split {split}: name "
                 "files on which to evaluate both."
             )
-    results = _evaluate(task, runs, pipeline, columns, options)
+    with errors_name(places(runs[0], split)):
+        results = _evaluate(task, runs, pipeline, columns, options)
     if split == "test" and len(runs) == 1:
         metrics = {("test_seconds" if k == "seconds" else k): v for k, v in results.items()}
         runs[0].update_metrics(**metrics)
@@ -131,9 +135,27 @@ def columns_of_split(run, split) -> list[list]:
     """Returns the columns of a split on which a `Run` is evaluated: see `read_columns`."""
     task = task_of(run.path)
     run.require_finished(bool(task.texts))
-    data = open_source(load_settings(run.config).data, task.columns)
+    data = _source_of(run, task)
     data.check_split(split)
     return read_columns(data, task, split)
+
+
+def places(run, split=None, reference=None) -> Callable[[int], str]:
+    """Returns the function from the number of an example to its place, for errors.
+
+    Args:
+        run: The `Run`.
+        split: Split of the run's own data. `None`: a file is evaluated.
+        reference: Path of the file of expected outputs.
+    """
+    if split is None:
+        return lambda number: f"{reference}, line {number}"
+    task = task_of(run.path)
+    return lambda number: _source_of(run, task).place(split, number, task.columns[-1])
+
+
+def _source_of(run, task):
+    return open_source(load_settings(run.config).data, task.columns)
 
 
 def _equal(ours, theirs):

@@ -1,11 +1,14 @@
 """Inputs of `train`: the vocabulary, the stores and a survey of the data."""
 
+import functools
 import itertools
 import pathlib
 
+from keras_transformer.tasks.examples import errors_name
 from keras_transformer.tasks.task import Survey
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import MASK, SentencePieceTokenizer
+from keras_transformer.training.data.encoding import BATCH, check_columns
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.loop.messages import say
 from keras_transformer.training.settings.derived import VOCABULARY
@@ -16,6 +19,7 @@ from keras_transformer.training.settings.taken_vocabulary import (
     refuse_conflicts,
 )
 from keras_transformer.training.settings.toml import load_settings
+from keras_transformer.training.tasks import training_class
 from keras_transformer.training.vocabulary import (
     MAX_SENTENCES,
     UnfitSize,
@@ -56,7 +60,9 @@ def take_survey(stores, task, data, metadata) -> Survey:
     key = _survey_key(task, data)
     known = stores.recall(key)
     if known is None:
-        survey = task.survey(data.rows("train"), metadata)
+        with errors_name(functools.partial(data.place, "train")):
+            survey = task.survey(data.rows("train"), metadata)
+        _check_labels(task, data, survey.fields.get("labels", ()))
         survey = survey._replace(sentences=(*_left_out(data), *survey.sentences))
         stores.remember(key, {"fields": survey.fields, "sentences": survey.sentences})
         return survey
@@ -65,6 +71,20 @@ def take_survey(stores, task, data, metadata) -> Survey:
         for name, value in known["fields"].items()
     }
     return Survey(fields, tuple(known["sentences"]))
+
+
+def _check_labels(task, data, names):
+    """Raises a `ValueError` for a label that does not occur in the training data."""
+    fields = training_class(task).label_fields(names)
+    for split in data.splits if fields else ():
+        if split == "train":
+            continue
+        before, place = 0, functools.partial(data.place, split)
+        for batch in data.text_rows(split).batch(BATCH):
+            columns = dict(zip(task.columns, batch, strict=True))
+            encoded = {name: field.encode(columns[name]) for name, field in fields.items()}
+            check_columns(fields, encoded, columns, place, before)
+            before += len(batch[0])
 
 
 def _left_out(data):

@@ -5,6 +5,7 @@ import difflib
 import statistics
 import time
 
+from keras_transformer.tasks.examples import ExampleError
 from keras_transformer.text.numbers import parse_number
 
 SHOWN = 20  # maximum number of labels in a sentence
@@ -99,9 +100,10 @@ def evaluate_labels(pipeline, inputs, labels, noun) -> tuple[dict[str, float], l
     labels, known = [label.strip(SPACES) for label in labels], pipeline.labels
     for number, label in enumerate(labels, start=1):
         if label not in known:
-            raise ValueError(
-                f"example {number}: the label must be one of those in the training data, "
-                f"{', '.join(known)}. Received: {label!r}."
+            raise ExampleError(
+                number,
+                f"the label must be one of those in the training data, {', '.join(known)}. "
+                f"Received: {label!r}.",
             )
     if not labels:
         raise ValueError(f"There must be at least one {noun} to classify. Received: none.")

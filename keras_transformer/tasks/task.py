@@ -90,7 +90,8 @@ class Task(abc.ABC):
     """
 
     name = ""
-    columns = file_columns = ()
+    columns: tuple[str, ...] = ()
+    file_columns: tuple[str, ...] = ()
     sources = ()
     texts = {}
     training = ""

@@ -199,7 +199,7 @@ def test_the_labels_are_those_of_the_data():
     ("labels", "message"),
     [
         (["O O"], "at least one span. Received: none"),
-        (["O B-X", "O I-X"], "the training data, example 2, word 2: I-X must follow"),
+        (["O B-X", "O I-X"], "example 2, word 2: I-X must follow"),
         (["B-X E-X", "B-X O"], "example 2, word 2: the span of B-X must end in E-X"),
         (["B-X VB"], "labels must follow one scheme, BIO, .* Received: B-X and VB"),
     ],

@@ -170,7 +170,7 @@ def test_few_recordings_are_in_memory_when_they_are_encoded(monkeypatch):
     monkeypatch.setattr(encoding, "CHUNK", 2)
     audio = tf.RaggedTensor.from_uniform_row_length(tf.constant(samples(40 * 16)), 16)
     data = tf.data.Dataset.from_tensor_slices((audio, ["a cat"] * 40))
-    encoder = encoding.Encoder(training(), encoding.Limits(9))
+    encoder = encoding.Encoder(training(), encoding.Limits(9), str)
     weights = np.arange(1.0, 41.0)
     chunks = list(encoder.chunks(data, weights))
     assert [chunk.counts["rows"] for chunk in chunks] == [32, 8]

@@ -247,7 +247,7 @@ def test_an_unknown_label_is_reported_in_one_line(corpus, tmp_path):
     lines = ["12\t2", "345\tx", "6\t3"]
     config = changed(corpus, tmp_path, "classification", "validation", lines)
     message = (
-        "the validation split of the data, example 2: `label` must be one of the training data's "
+        r"classification\.validation\.tsv, line 2: `label` must be one of the training data's "
         "labels, 2, 3, 10. Received: 'x'"
     )
     with pytest.raises(ValueError, match=message) as error:

@@ -92,13 +92,14 @@ class Encoder:
     Args:
         training: The `Training` of the task, which encodes columns.
         limits: `Limits`.
-        split: Name of the split, for errors.
+        place: Function that returns where an example is, for errors: see `Source.place`; its
+            arguments are the number of the example and the name of the column.
         texts: Names of the columns whose strings are stored as well, as `NAME.text`.
     """
 
-    def __init__(self, training, limits, split="train", texts=()):
+    def __init__(self, training, limits, place, texts=()):
         self._training, self._fields = training, training.fields
-        self._limits, self._split, self._texts = limits, split, texts
+        self._limits, self._place, self._texts = limits, place, texts
         self._ragged = [name for name, field in self._fields.items() if field.is_ragged]
 
     @property
@@ -153,7 +154,7 @@ class Encoder:
 
     def _part(self, batch, columns, before):
         """Returns the kept examples of a batch: columns, counts and indices of the rows."""
-        self._check(batch, columns, before)
+        check_columns(self._fields, batch, columns, self._place, before)
         rows = _rows_of(batch)
         empty = too_long = is_truncated = np.zeros(rows, bool)
         lengths = {name: batch[name].row_lengths().numpy() for name in self._ragged}
@@ -212,16 +213,24 @@ class Encoder:
         columns = {name: column.take(order) for name, column in columns.items()}
         return Chunk(columns, longest[order], own[order], counts, checksum)
 
-    def _check(self, batch, columns, before):
-        """Raises a `ValueError` if an encoded column has a value that cannot be used."""
-        for name, field in self._fields.items():
-            valid = field.is_valid(batch[name])
-            if valid is not None and (wrong := np.flatnonzero(~valid.numpy())).size:
-                raise ValueError(
-                    f"the {self._split} split of the data, example {before + wrong[0] + 1}: "
-                    f"`{name}` must be {field.explain()}. "
-                    f"Received: {_shown(columns[name][wrong[0]])}."
-                )
+
+def check_columns(fields, encoded, columns, place, before=0) -> None:
+    """Raises a `ValueError` if an encoded column has a value that cannot be used.
+
+    Args:
+        fields: Dictionary of the `Field` of each encoded column.
+        encoded: Dictionary of the encoded columns.
+        columns: Dictionary of the columns.
+        place: See `Encoder`.
+        before: Number of examples of the split before the first one.
+    """
+    for name, field in fields.items():
+        valid = field.is_valid(encoded[name])
+        if valid is not None and (wrong := np.flatnonzero(~valid.numpy())).size:
+            raise ValueError(
+                f"{place(int(before + wrong[0] + 1), name)}: `{name}` must be {field.explain()}. "
+                f"Received: {_shown(columns[name][wrong[0]])}."
+            )
 
 
 def _lengths(columns):

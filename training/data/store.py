@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import math
@@ -19,6 +20,7 @@ from keras_transformer.lock import FolderLock, FolderLocked
 from keras_transformer.tensors import Tensor
 from keras_transformer.training.data.checksums import BlockVerifier, damaged
 from keras_transformer.training.data.encoding import Encoder
+from keras_transformer.training.data.sources.base import numbered_example
 from keras_transformer.training.data.store_writer import StoreWriter
 
 MANIFEST = "manifest.json"
@@ -173,7 +175,17 @@ class Stores:
     shared: bool = False
 
     def take(
-        self, rows, training, limits, *, split, weights=None, texts=(), data=None, total=None
+        self,
+        rows,
+        training,
+        limits,
+        *,
+        split,
+        place=None,
+        weights=None,
+        texts=(),
+        data=None,
+        total=None,
     ) -> Store:
         """Returns the store of a split, and writes it first if there is none.
 
@@ -186,6 +198,7 @@ class Stores:
             training: The `Training`.
             limits: `Limits`.
             split: Name of the split.
+            place: See `Encoder`. `None`: errors name the split and the number of the example.
             weights: Function without arguments that returns how often an epoch contains each of the
                 rows, an array or `None`.
             texts: Names of the columns whose strings are stored as well.
@@ -205,7 +218,8 @@ class Stores:
             "limits": dataclasses.asdict(limits),
             "texts": list(texts),
         }
-        writer = StoreWriter(Encoder(training, limits, split, texts), key)
+        place = place or functools.partial(numbered_example, split)
+        writer = StoreWriter(Encoder(training, limits, place, texts), key)
         make = _Making(rows, weights, self.console, total, split)
         if self.folder is None or data is None:
             return _temporary(writer, make, training.fields)

@@ -18,9 +18,14 @@ class ClassificationTraining(TextTraining):
     configuration.
     """
 
+    @classmethod
+    def label_fields(cls, names) -> dict[str, Any]:  # noqa: D102
+        return {"label": Labels(names)}
+
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        return {"text": Tokens(self.tokenizers.source), "label": Labels(self.config.head.labels)}
+        labels = self.label_fields(self.config.head.labels)
+        return {"text": Tokens(self.tokenizers.source), **labels}
 
     def assemble(self, text, label) -> tuple:  # noqa: D102
         return text, label

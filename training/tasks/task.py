@@ -1,7 +1,7 @@
 """`Training`, the interface for training a task: batches from its data, loss and metrics."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -57,6 +57,15 @@ class Training(abc.ABC):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the data, in order."""
         return tuple(self.fields)
+
+    @classmethod
+    def label_fields(cls, names: Sequence[str]) -> dict[str, Field]:
+        """Returns the fields of the columns of class labels, which are checked before training.
+
+        Args:
+            names: The class labels of the training data.
+        """
+        return {}
 
     def rows(self, data: Any, split: str, settings: Any) -> tf.data.Dataset:
         """Returns the examples of a split, a `tf.data.Dataset` of tuples of the `columns`.
@@ -149,6 +158,7 @@ class Training(abc.ABC):
             self,
             limits,
             split=split,
+            place=lambda number, column: data.place(split, number, column),
             weights=(lambda: data.weights(split)) if split == "train" else None,
             texts=tuple(self.texts) if sampled else (),
             data=[data.identity(split), own] if stores else None,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.tasks.examples import ExampleError
 from keras_transformer.tasks.multi_label_classification.metrics import as_matrix, f1_scores
 from keras_transformer.tasks.multi_label_classification.thresholds import USUAL, thresholds_of
 from keras_transformer.tasks.single_pass.codec import mean_of
@@ -193,9 +194,10 @@ class LabelSetCodec(TextLabelCodec):
         for number, labels in enumerate(sets, start=1):
             for label in labels:
                 if label not in known:
-                    raise ValueError(
-                        f"example {number}: each label must be one of those in the training data, "
-                        f"{', '.join(self.labels)}. Received: {label!r}."
+                    raise ExampleError(
+                        number,
+                        "each label must be one of those in the training data, "
+                        f"{', '.join(self.labels)}. Received: {label!r}.",
                     )
         return sets
 

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from keras_transformer.tasks.class_labels import SHOWN, described_labels
+from keras_transformer.tasks.examples import ExampleError
 from keras_transformer.tasks.task import LOSS, Metric, Survey, Task
 from keras_transformer.tasks.token_classification.config import TokenClassifierConfig
 from keras_transformer.tasks.token_classification.spans import (
@@ -61,7 +62,7 @@ class TokenClassificationTask(Task):
         inside = counts.keys() - {OUTSIDE}
         if not inside:
             raise ValueError("the training data must have at least one span. Received: none.")
-        check_spans(sentences, scheme_of(inside), "the training data, ")
+        check_spans(sentences, scheme_of(inside))
         labels = (OUTSIDE, *sorted(inside, key=lambda label: parts_of(label)[::-1]))
         types = list(dict.fromkeys(parts_of(label)[1] for label in labels[1:]))
         shown = ", ".join(types[:SHOWN]) + (", ..." if len(types) > SHOWN else "")
@@ -152,27 +153,29 @@ def scheme_of(labels) -> str:
     )
 
 
-def check_spans(sentences, scheme, where="") -> None:
-    """Raises a `ValueError` that names the first sentence whose labels break the scheme."""
+def check_spans(sentences, scheme) -> None:
+    """Raises an `ExampleError` that names the first sentence whose labels break the scheme."""
     for number, labels in enumerate(sentences, start=1):
         if problem := find_problem(labels, scheme):
             place, what = problem
-            raise ValueError(f"{where}example {number}, word {place + 1}: {what}")
+            raise ExampleError(number, what, f", word {place + 1}")
 
 
 def check_labels(texts, references, known) -> None:
-    """Raises a `ValueError` unless there is a known label for each word of the texts."""
+    """Raises an `ExampleError` unless there is a known label for each word of the texts."""
     for number, (text, labels) in enumerate(zip(texts, references, strict=True), start=1):
         words = len(words_of(text))
         if len(labels) != words:
-            raise ValueError(
-                f"example {number}: there must be one label for each word. "
-                f"Received: {words} words, {len(labels)} labels."
+            raise ExampleError(
+                number,
+                "there must be one label for each word. "
+                f"Received: {words} words, {len(labels)} labels.",
             )
         for label in labels:
             if label not in known:
-                raise ValueError(
-                    f"example {number}: the label must be one of those in the training data, "
-                    f"{', '.join(known)}. Received: {label!r}."
+                raise ExampleError(
+                    number,
+                    f"the label must be one of those in the training data, {', '.join(known)}. "
+                    f"Received: {label!r}.",
                 )
     check_spans(references, scheme_of(known))

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 SPLITS = ("train", "validation", "test")
 
 
+def numbered_example(split: str, number: int, column: str | None = None) -> str:
+    """Returns the place of an example whose file is not known: see `Source.place`."""
+    return f"the {split} split of the data, example {number}"
+
+
 class Source(abc.ABC):
     """Examples of a task in up to three splits, as tuples of texts or of arrays and texts.
 
@@ -90,6 +95,16 @@ class Source(abc.ABC):
         self.check_split(split)
         return 0
 
+    def place(self, split: str, number: int, column: str | None = None) -> str:
+        """Returns where an example is in the data, for errors; a source of files names the line.
+
+        Args:
+            split: "train", "validation" or "test".
+            number: Number of the example in `rows`, counted from 1.
+            column: Name of the column that the error is about. `None`: any.
+        """
+        return numbered_example(split, number)
+
     def check(self) -> None:
         """Reads the data once and raises a `ValueError` if they contain an error.
 
@@ -137,6 +152,11 @@ class Copies(Source):
 
     def left_out(self, split) -> int:  # noqa: D102
         return self._times(split) * self._data.left_out(split)
+
+    def place(self, split, number, column=None) -> str:
+        """Returns where the example of the other source is of which this one is a copy."""
+        count = self._data.count(split)
+        return self._data.place(split, (number - 1) % count + 1 if count else number, column)
 
     def check(self) -> None:  # noqa: D102
         self._data.check()

@@ -37,14 +37,18 @@ class JsonLines:
     def __init__(self, path, names):
         self._path, self._names, self.name = Path(path), names, str(path)
         require_regular(path)
-        self.lines = self.empty = 0
+        self.lines, self.empty = 0, set()
         try:
             for texts in self._texts():
                 self.lines += 1
                 required = zip(texts, names, strict=True)
-                self.empty += not all(t.strip() for t, n in required if not _is_list(n))
+                if not all(t.strip() for t, n in required if not _is_list(n)):
+                    self.empty.add(self.lines)
         except OSError as error:
             raise ValueError(f"{path}: cannot be read: {error.strerror}.") from None
+
+    def path(self, column):
+        return self.name
 
     def rows(self):
         """Returns the examples as a `tf.data.Dataset` of tuples of scalar strings."""

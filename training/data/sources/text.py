@@ -70,7 +70,12 @@ class _TwoFiles:
                 f"{self.name} must have the same number of lines, since line n of one belongs to "
                 f"line n of the other. Received: {self.lines:,} and {self._target.lines:,} lines."
             )
-        self.empty = len(self._source.empty | self._target.empty)
+        self.empty = self._source.empty | self._target.empty
+        self._paths = dict(zip(names, (self._source.path, self._target.path), strict=True))
+
+    def path(self, column):
+        """Returns the path of the file of a column, for errors; of both files for any other."""
+        return self._paths.get(column, self.name)
 
     def rows(self):
         return tf.data.Dataset.zip((self._source.dataset(), self._target.dataset()))
@@ -91,7 +96,7 @@ class _Columns:
         sides = self._sides if places else self._all
         self._file = _read(path, lambda text: _required(sides(text), names))
         self.name, self.lines = str(self._file.path), self._file.lines
-        self.empty = len(self._file.empty)
+        self.empty = self._file.empty
 
     def _all(self, text):
         if self._whole:
@@ -114,6 +119,9 @@ class _Columns:
                 f"Received: {len(cells)}."
             )
         return [cells[column] for column in self._columns]
+
+    def path(self, column):
+        return self.name
 
     def rows(self):
         if self._whole:
@@ -170,7 +178,15 @@ class TextData(Source):
 
     def left_out(self, split) -> int:
         self.check_split(split)
-        return sum(corpus.empty for corpus in self._corpora(split))
+        return sum(len(corpus.empty) for corpus in self._corpora(split))
+
+    def place(self, split, number, column=None) -> str:
+        """Returns the file and the line of an example."""
+        self.check_split(split)
+        corpora = iter(self._corpora(split))
+        while number > _size(corpus := next(corpora)):
+            number -= _size(corpus)
+        return f"{corpus.path(column)}, line {_line(number, corpus.empty)}"
 
     def check(self) -> None:  # noqa: D102
         for split in self.splits:
@@ -225,13 +241,13 @@ class TextData(Source):
 
     def count(self, split) -> int:
         self.check_split(split)
-        return sum(corpus.lines - corpus.empty for corpus in self._corpora(split))
+        return sum(map(_size, self._corpora(split)))
 
     def weights(self, split) -> np.ndarray | None:
         self.check_split(split)
         if split != "train" or self._train_weights is None:
             return None
-        sizes = [corpus.lines - corpus.empty for corpus in self._corpora(split)]
+        sizes = [*map(_size, self._corpora(split))]
         return np.repeat(np.asarray(self._train_weights, np.float64), sizes)
 
 
@@ -282,12 +298,29 @@ def _open(corpus, columns, places):
         corpus = JsonLines(corpus, columns)
     else:
         corpus = _Columns(corpus, columns, places)
-    if corpus.lines == corpus.empty:
+    if not _size(corpus):
         raise ValueError(
             f"{corpus.name} must contain at least one line without an empty column. "
             f"Received: {corpus.lines:,} lines."
         )
     return corpus
+
+
+def _size(corpus):
+    """Returns the number of examples, which are the lines without an empty column."""
+    return corpus.lines - len(corpus.empty)
+
+
+def _line(number, empty):
+    """Returns the number of the line of an example; both are counted from 1.
+
+    Args:
+        number: Number of the example.
+        empty: Numbers of the lines without an example.
+    """
+    for line in sorted(empty):
+        number += line <= number
+    return number
 
 
 def _required(sides, names):

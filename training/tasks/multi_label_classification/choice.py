@@ -7,10 +7,16 @@ import numpy as np
 
 from keras_transformer.checks import check_choice
 from keras_transformer.tasks import open_run
+from keras_transformer.tasks.examples import errors_name
 from keras_transformer.tasks.multi_label_classification.metrics import as_matrix
 from keras_transformer.tasks.multi_label_classification.thresholds import AIMS, best_thresholds
 from keras_transformer.tasks.run import Run
-from keras_transformer.training.evaluate import columns_of_files, columns_of_split, task_of
+from keras_transformer.training.evaluate import (
+    columns_of_files,
+    columns_of_split,
+    places,
+    task_of,
+)
 
 SHOWN = ("micro_f1", "macro_f1", "subset_accuracy")
 
@@ -54,7 +60,8 @@ def choose_threshold(
         else columns_of_files(run, source, reference)
     )
     pipeline = open_run(run)
-    before = task.evaluate(pipeline, columns)
+    with errors_name(places(Run(run), split if source is None else None, reference)):
+        before = task.evaluate(pipeline, columns)
     texts, references = columns
     probabilities = np.stack([result.probabilities for result in pipeline.classify(texts)])
     correct = as_matrix(pipeline.codec.sets(references), pipeline.labels)

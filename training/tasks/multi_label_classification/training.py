@@ -19,10 +19,14 @@ class MultiLabelClassificationTraining(TextTraining):
     of `max(z, 0) - z q + log(1 + exp(-|z|))`, which no logit makes infinite.
     """
 
+    @classmethod
+    def label_fields(cls, names) -> dict[str, Any]:  # noqa: D102
+        return {"labels": LabelSets(names)}
+
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        names = self.config.head.labels
-        return {"text": Tokens(self.tokenizers.source), "labels": LabelSets(names)}
+        labels = self.label_fields(self.config.head.labels)
+        return {"text": Tokens(self.tokenizers.source), **labels}
 
     def assemble(self, text, labels) -> tuple:  # noqa: D102
         return text, tf.cast(labels, tf.float32)

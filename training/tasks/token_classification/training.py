@@ -22,12 +22,14 @@ class TokenClassificationTraining(TextTraining):
     padding have -1 and do not count.
     """
 
+    @classmethod
+    def label_fields(cls, names) -> dict[str, Any]:  # noqa: D102
+        return {"labels": TokenLabels(names)}
+
     @property
     def fields(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            "words": Tokens(self.tokenizers.source),
-            "labels": TokenLabels(self.config.head.labels),
-        }
+        labels = self.label_fields(self.config.head.labels)
+        return {"words": Tokens(self.tokenizers.source), **labels}
 
     def encode(self, columns) -> dict[str, Any]:
         """Returns token ids and the label of each token, both ragged `[B, (S)]`.
