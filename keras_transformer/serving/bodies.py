@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -11,7 +12,10 @@ from starlette.requests import ClientDisconnect, Request
 from keras_transformer.serving.refusal import BUSY, Refusal
 
 BODIES = 8  # bodies of the largest size that are in memory at a time
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+URLENCODED = "application/x-www-form-urlencoded"
+FORMS = (URLENCODED, "multipart/form-data")
+MAX_FIELDS = 1000  # of a form
+NOT_UTF_8 = "the body must be a form in UTF-8."
 
 
 class Bodies:
@@ -101,35 +105,62 @@ async def form(request: Request, body: bytes) -> dict[str, Any]:
     A field that occurs several times is a list.
 
     Raises:
-        Refusal: If the body is no such form.
+        Refusal: If the body is no such form, or a text of it is not in UTF-8.
     """
+    if content_type(request) == URLENCODED:
+        pairs = _pairs(body)
+    else:
+        pairs = await _parts(request, body)
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+
+
+def _pairs(body):
+    """Returns the pairs of a form in the style of a query.
+
+    Bytes above 127 may stand there as they are, as from `curl -d`.
+    """
+    if body.lstrip()[:1] in (b"{", b"["):
+        raise Refusal(400, "JSON needs the header `Content-Type: application/json`.")
+    pairs = [pair.partition(b"=") for pair in body.split(b"&") if pair]
+    if len(pairs) > MAX_FIELDS:
+        raise Refusal(400, f"the body must be a form of at most {MAX_FIELDS:,} fields.")
+    return [(_text(name), _text(value)) for name, _, value in pairs]
+
+
+def _text(quoted):
+    try:
+        return unquote_to_bytes(quoted.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        raise Refusal(400, NOT_UTF_8) from None
+
+
+async def _parts(request, body):
+    """Returns the pairs of a form of several parts."""
 
     async def receive():
         return {"type": "http.request", "body": body, "more_body": False}
 
-    fields: dict[str, Any] = {}
+    pairs, begin = [], 0
+    limits: dict[str, Any] = {"max_fields": MAX_FIELDS, "max_part_size": len(body) + 1}
     try:
-        async with Request(request.scope, receive).form(max_part_size=len(body) + 1) as parsed:
+        async with Request(request.scope, receive).form(**limits) as parsed:
             for name, value in parsed.multi_items():
-                value = value if isinstance(value, str) else await value.read()
-                fields.setdefault(name, []).append(value)
+                if isinstance(value, str):
+                    # Starlette reads other bytes as Latin-1. Texts follow each other in the body.
+                    begin = body.find(value.encode(), begin)
+                    if begin < 0:
+                        raise Refusal(400, NOT_UTF_8)
+                pairs.append((name, value if isinstance(value, str) else await value.read()))
+    except UnicodeEncodeError:
+        raise Refusal(400, NOT_UTF_8) from None
     except HTTPException as error:
         raise Refusal(400, f"the body must be a form: {error.detail}") from None
     except (ValueError, KeyError, AssertionError) as error:
         raise Refusal(400, f"the body must be a form: {error}") from None
-    for values in fields.values():
-        for value in values:
-            if isinstance(value, str) and "\ufffd" not in value and not _is_unicode(value):
-                raise Refusal(400, "the body must be in UTF-8.")
-    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
-
-
-def _is_unicode(text):
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return pairs
 
 
 def value_of(body: dict[str, Any], name: str, kind: Any, default: Any = None) -> Any:

@@ -4,6 +4,7 @@ import base64
 import functools
 import json
 import sys
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pipelines
@@ -55,6 +56,54 @@ def test_languages_are_listed(translating):
     form = {"content_type": "application/x-www-form-urlencoded"}
     answer = translating.ask("POST", "/translate", "q=a+%C3%A4&source=auto&target=xx", **form)
     assert answer == (200, {"translatedText": "A Ä"})
+
+
+URLENCODED = "application/x-www-form-urlencoded"
+PAIR = b"source=en&target=xx&"
+PARTS = b'--x\r\ncontent-disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+
+
+def parts(text):
+    """Returns the body of a form of several parts, with the bytes of a text."""
+    fields = {b"source": b"en", b"target": b"xx", b"q": text}
+    return b"".join(PARTS % field for field in fields.items()) + b"--x--\r\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAIR + "q=ä ≠".encode(),  # curl -d leaves the bytes as they are
+        PAIR + b"q=%C3%A4+%E2%89%A0",
+        b"&&q=\xc3%A4%20%E2%89%A0&" + PAIR,
+        parts("ä ≠".encode()),
+    ],
+)
+def test_the_text_of_a_form_arrives_unchanged(body, translating):
+    kind = URLENCODED if b"form-data" not in body else "multipart/form-data; boundary=x"
+    answer = translating.ask("POST", "/translate", body, content_type=kind)
+    assert answer == (200, {"translatedText": "Ä ≠"})
+
+
+@pytest.mark.parametrize("text", [b"%ff", b"in weeks %ff", b"\xff", b"%c3", b"%ed%a0%80"])
+def test_a_form_that_is_not_in_utf_8_is_refused_like_json(text, translating):
+    error = (400, {"error": "the body must be a form in UTF-8."})
+    body = PAIR + b"q=" + text
+    assert translating.ask("POST", "/translate", body, content_type=URLENCODED) == error
+    body, kind = parts(unquote_to_bytes(text)), "multipart/form-data; boundary=x"
+    assert translating.ask("POST", "/translate", body, content_type=kind) == error
+
+
+@pytest.mark.parametrize("pairs, status", [(1000, 200), (1001, 400)])
+def test_a_form_has_a_limit_of_fields(pairs, status, translating):
+    body = PAIR + b"q=a" + b"&a=b" * (pairs - 3)
+    assert translating.ask("POST", "/translate", body, content_type=URLENCODED)[0] == status
+
+
+@pytest.mark.parametrize("body", ['{"q": "a", "source": "en", "target": "xx"}', " \n{", '["a"]'])
+def test_json_that_is_sent_as_a_form_is_told_its_header(body, translating):
+    status, answer = translating.ask("POST", "/translate", body, content_type=URLENCODED)
+    assert status == 400
+    assert answer["error"] == "JSON needs the header `Content-Type: application/json`."
 
 
 @pytest.mark.parametrize(
