@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -187,3 +188,8 @@ def value_of(body: dict[str, Any], name: str, kind: Any, default: Any = None) ->
     if isinstance(value, float) and not math.isfinite(value):
         raise Refusal(400, f"`{name}` must be finite.")
     return value
+
+
+def is_one_of(value: Any, values: Iterable[Any]) -> bool:
+    """Returns whether a value is equal to one of several; `True` is not 1."""
+    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)

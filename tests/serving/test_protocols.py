@@ -287,8 +287,13 @@ def test_a_model_is_described_for_clients_of_several_protocols(embedding):
         ({"instances": [{"b64": "?"}]}, 400, "a string in Base64."),
         ({"instances": [{"b64": "/w=="}]}, 400, "must be in UTF-8."),
         ({"instances": [None]}, 400, "must be a string. Received: NoneType."),
-        ({"inputs": ["a"]}, 400, "`instances` is missing"),
+        ({}, 400, "`instances` is missing"),
+        ({"inputs": ["a"]}, 400, "`inputs` is not supported: send `instances`, one for each row."),
         ({"instances": ["a"], "signature_name": "x"}, 400, "serving_default"),
+        ({"instances": ["a"], "beam_size": 4}, 400, "a request has no field `beam_size`, only "),
+        ({"instances": ["a"], "b\n" * 999: None}, 400, "a request has no field `b"),
+        ({"instances": ["a"], "parameters": {"beam_size": 4}}, 400, "no parameter `beam_size`"),
+        ({"instances": ["a"], "parameters": [4]}, 400, "`parameters` must be of type dict."),
     ],
 )
 def test_bad_instances_are_refused(body, status, words, translating):
@@ -296,8 +301,18 @@ def test_bad_instances_are_refused(body, status, words, translating):
     assert got == status and words in answer["error"]
 
 
+@pytest.mark.parametrize("more", [{"parameters": {}, "id": "7"}, {"parameters": None}])
+def test_instances_come_with_what_clients_routinely_send(more, translating):
+    body = {"instances": ["a"], "signature_name": "serving_default", **more}
+    assert translating.ask("POST", "/v1/models/model:predict", body)[0] == 200
+
+
 def tensor(**more):
     return {"inputs": [{"name": "text", "datatype": "BYTES", "shape": [2], **more}]}
+
+
+def extended(**more):
+    return {**tensor(data=["a", "b"]), **more}
 
 
 def test_inference_has_tensors(embedder, embedding):
@@ -325,11 +340,43 @@ def test_inference_has_tensors(embedder, embedding):
         (tensor(parameters={"binary_data_size": 3}), "is 3, but 0 bytes follow."),
         ({"inputs": []}, "`inputs` must be a list of one tensor, `text`."),
         ({**tensor(data=["a", "b"]), "outputs": [{"name": "x"}]}, "there is no output 'x'"),
+        (extended(beam_size=4), "a request has no field `beam_size`, only id, inputs, outputs, "),
+        (extended(parameters={"beam_size": 4}), "a request has no parameter `beam_size`."),
+        (extended(parameters={"sequence_id": 7}), "the parameter `sequence_id` is not supported."),
+        (extended(parameters={"priority": True}), "the parameter `priority` is not supported."),
+        (extended(parameters={"binary_data_output": 1}), "must be of type bool."),
+        (extended(model_name="other"), "there is no model 'other'"),
+        (extended(model_version="2"), "the only version is 1."),
+        (tensor(data=["a", "b"], beam_size=4), "an input has no field `beam_size`, only "),
+        (tensor(data=["a", "b"], parameters={"beam_size": 4}), "has no parameter `beam_size`."),
+        (extended(outputs=[{"name": "text", "size": 4}]), "an output has no field `size`, only "),
+        (
+            extended(outputs=[{"name": "text", "parameters": {"classification": 2}}]),
+            "the parameter `classification` is not supported.",
+        ),
+        (extended(outputs=[{"name": "text", "parameters": 4}]), "must be of type dict."),
     ],
 )
 def test_bad_tensors_are_refused(body, words, embedding):
     status, answer = embedding.ask("POST", "/v2/models/model/infer", body)
-    assert status == 400 and words in answer["error"]
+    assert status in (400, 404) and words in answer["error"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # KServe's `InferRequest.to_rest`, Triton's client, and MLServer's with its nulls.
+        {"id": "7", "model_name": "model", "parameters": {"binary_data_output": False}},
+        {"parameters": {"priority": 0, "sequence_id": 0, "sequence_start": False}},
+        {"outputs": [{"name": "text", "parameters": {"binary_data": False}}]},
+        {"id": None, "parameters": {"content_type": "str", "headers": None}, "outputs": None},
+        {"outputs": [{"name": "text", "parameters": None}], "model_version": "1"},
+    ],
+)
+def test_inference_comes_with_what_clients_routinely_send(body, translating):
+    inputs = tensor(data=["a", "b"], parameters={"content_type": "str"})
+    status, answer = translating.ask("POST", "/v2/models/model/infer", {**inputs, **body})
+    assert status == 200 and answer["outputs"][0]["data"] == ["A", "B"]
 
 
 @pytest.mark.parametrize("content", [b"\xff\xff\xff\xff", b"\1\0", b"\2\0\0\0a"])

@@ -1,4 +1,4 @@
-"""Version 1 of KServe's protocol, which is also the REST form of TensorFlow Serving."""
+"""Version 1 of KServe's protocol, a part of the REST protocol of TensorFlow Serving."""
 
 from typing import Any
 
@@ -6,10 +6,13 @@ from starlette.responses import JSONResponse, Response
 
 from keras_transformer.serving.bodies import json_object
 from keras_transformer.serving.protocol import Protocol
+from keras_transformer.serving.protocols.kserve_fields import check_fields, parameters_of
 from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.results import as_json
 from keras_transformer.serving.service import from_base64
 from keras_transformer.serving.work import Work
+
+FIELDS = ("instances", "signature_name", "parameters", "id")
 
 
 class KServeV1(Protocol):
@@ -41,6 +44,10 @@ class KServeV1(Protocol):
         """Answers the instances of a request."""
         self.service.check_name(call.request.path_params["name"])
         body = json_object(await call.body())
+        if "inputs" in body:
+            raise Refusal(400, "`inputs` is not supported: send `instances`, one for each row.")
+        check_fields("a request", body, FIELDS)
+        parameters_of("a request", body)
         if body.get("signature_name") not in (None, "", "serving_default"):
             raise Refusal(400, "`signature_name` must be serving_default, the only one.")
         if "instances" not in body:

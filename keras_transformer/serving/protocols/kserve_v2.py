@@ -8,8 +8,9 @@ import numpy as np
 from starlette.responses import JSONResponse, Response
 
 import keras_transformer
-from keras_transformer.serving.bodies import json_object
+from keras_transformer.serving.bodies import json_object, value_of
 from keras_transformer.serving.protocol import Protocol
+from keras_transformer.serving.protocols.kserve_fields import check_fields, parameters_of
 from keras_transformer.serving.protocols.tensors import read_strings, write_strings
 from keras_transformer.serving.refusal import Refusal
 from keras_transformer.serving.results import as_json
@@ -19,6 +20,16 @@ VECTORS = ("embedding", "image_embedding")  # tasks whose answers are vectors
 LENGTH = "Inference-Header-Content-Length"  # of the JSON in front of binary tensors
 MODEL = "/v2/models/{name}"
 VERSION = f"{MODEL}/versions/{{version}}"
+# KServe's client repeats the name and the version, which are in the path.
+REQUEST = ("id", "inputs", "outputs", "parameters", "model_name", "model_version")
+INPUT, OUTPUT = ("name", "shape", "datatype", "data", "parameters"), ("name", "parameters")
+# Parameters of the clients of Triton and MLServer, with the values that change nothing.
+NEUTRAL: dict[str, tuple] = {
+    **{"sequence_id": (0, ""), "sequence_start": (False,), "sequence_end": (False,)},
+    **{"priority": (0,), "timeout": (0,), "content_type": ("str",), "headers": ({},)},
+}
+NEUTRAL_OF_INPUT: dict[str, tuple] = {"content_type": ("str",)}
+NEUTRAL_OF_OUTPUT: dict[str, tuple] = {"content_type": ("str",), "classification": (0,)}
 
 
 class KServeV2(Protocol):
@@ -89,6 +100,7 @@ class KServeV2(Protocol):
         """Answers the inputs of a request."""
         self._check(call)
         body, binary = await self._parts(call)
+        self._check_fields(body)
         tensors = body.get("inputs")
         if not isinstance(tensors, list) or len(tensors) != 1 or not isinstance(tensors[0], dict):
             raise Refusal(400, "`inputs` must be a list of one tensor, `text`.")
@@ -101,7 +113,7 @@ class KServeV2(Protocol):
                 raise Refusal(400, f"there is no output {name!r}, only {', '.join(outputs)}.")
         chosen = {name: outputs[name] for name in (asked or outputs)}
         answer = {"model_name": self.service.name, "model_version": "1"}
-        if isinstance(body.get("id"), str):
+        if body.get("id") is not None:
             answer["id"] = body["id"]
         return _response(answer, chosen, in_binary)
 
@@ -110,6 +122,13 @@ class KServeV2(Protocol):
         if "name" in parameters:
             self.service.check_name(parameters["name"])
         if parameters.get("version", "1") != "1":
+            raise Refusal(404, "the only version is 1.")
+
+    def _check_fields(self, body):
+        check_fields("a request", body, REQUEST)
+        value_of(body, "id", str)
+        self.service.check_name(value_of(body, "model_name", str, self.service.name))
+        if value_of(body, "model_version", str, "1") not in ("", "1"):
             raise Refusal(404, "the only version is 1.")
 
     async def _parts(self, call):
@@ -125,14 +144,15 @@ class KServeV2(Protocol):
 
 def _strings(tensor, binary):
     """Returns the strings of a tensor, of JSON or of the bytes after it."""
-    shape, parameters = tensor.get("shape"), tensor.get("parameters")
+    check_fields("an input", tensor, INPUT)
+    parameters = parameters_of("an input", tensor, {"binary_data_size": int}, NEUTRAL_OF_INPUT)
+    shape, size = tensor.get("shape"), parameters.get("binary_data_size")
     if tensor.get("name") != "text" or tensor.get("datatype") != "BYTES":
         raise Refusal(400, "the input must be `text` with the datatype BYTES.")
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise Refusal(400, "`shape` must be a list of sizes.")
     if math.prod(shape) != max(shape, default=0):
         raise Refusal(400, f"the shape of `text` must be [B] or [B, 1]. Received: {shape}.")
-    size = parameters.get("binary_data_size") if isinstance(parameters, dict) else None
     values = tensor.get("data") if size is None else read_strings(binary, size)
     if not isinstance(values, list):
         raise Refusal(400, "`data` must be a list.")
@@ -145,16 +165,14 @@ def _strings(tensor, binary):
 
 def _asked(body):
     """Returns the names of the outputs that a request wants, and whether each is binary."""
-    parameters, outputs = body.get("parameters") or {}, body.get("outputs") or []
-    if not isinstance(parameters, dict) or not isinstance(outputs, list):
-        raise Refusal(400, "`parameters` must be an object, and `outputs` a list.")
-    default, binary = parameters.get("binary_data_output") is True, {}
-    for output in outputs:
+    parameters = parameters_of("a request", body, {"binary_data_output": bool}, NEUTRAL)
+    default, binary = parameters.get("binary_data_output", False), {}
+    for output in value_of(body, "outputs", list, []):
         if not isinstance(output, dict) or not isinstance(output.get("name"), str):
             raise Refusal(400, "an output must be an object with a `name`.")
-        own = output.get("parameters")
-        own = own if isinstance(own, dict) else {}
-        binary[output["name"]] = own.get("binary_data", default) is True
+        check_fields("an output", output, OUTPUT)
+        own = parameters_of("an output", output, {"binary_data": bool}, NEUTRAL_OF_OUTPUT)
+        binary[output["name"]] = own.get("binary_data", default)
     return [*binary], (lambda name: binary.get(name, default))
 
 

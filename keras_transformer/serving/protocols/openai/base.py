@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Any
 
-from keras_transformer.serving.bodies import content_type, json_object, value_of
+from keras_transformer.serving.bodies import content_type, is_one_of, json_object, value_of
 from keras_transformer.serving.protocol import Protocol
 from keras_transformer.serving.refusal import Refusal
 
@@ -82,12 +82,7 @@ class OpenAI(Protocol):
                 continue
             if name not in NEUTRAL:
                 raise Refusal(400, f"Unrecognized request argument supplied: {name:.100}")
-            if value is not None and not _is_neutral(value, NEUTRAL[name]):
+            if value is not None and not is_one_of(value, NEUTRAL[name]):
                 if name in ("n", "best_of"):
                     raise Refusal(400, f"`{name}` must be 1: a prompt has one completion.")
                 raise Refusal(400, f"`{name}` is not supported.")
-
-
-def _is_neutral(value, values):
-    """Returns whether a value is one of several, of the same type."""
-    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
