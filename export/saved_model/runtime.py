@@ -122,7 +122,13 @@ class SavedModelTranslator(OpenWordStrings, OpenGenerator):
             TypeError, ValueError: See the class.
         """
         check_search(search, Beam)
-        return self._changed(search=search)
+        other = self._changed(search=search)
+        if 0 < other.max_outputs < search.size:
+            raise ValueError(
+                f"{self.path}: `beam_size` must be from 1 to {other.max_outputs}. Received: "
+                f"search={search!r}."
+            )
+        return other
 
     def with_languages(  # noqa: D102
         self, source: str | None = None, target: str | None = None

@@ -178,9 +178,9 @@ def search_of_export(
     if isinstance(search, Sample):
         chosen = [kinds.get(search.word) for name, kinds in OPTIONS.items() if given(name)]
         settings = {field: getattr(search, field) for field in chosen if field is not None}
-        return opened.with_search(opened.sample_with(**settings))
+        return _searching(opened, opened.sample_with(**settings))
     if isinstance(search, Greedy) and opened.any_greedy:
-        return opened.with_search(limited(search, opened.search))
+        return _searching(opened, limited(search, opened.search))
     if any(languages) and opened.search is None and (search is not None or n_best is not None):
         refuse(LANGUAGES, f"has no effect beside --beam and --n-best with {path}.")
     beams = [name for name in BEAMS if name in accepted(opened)]
@@ -191,9 +191,9 @@ def search_of_export(
     if isinstance(search, Beam) and (opened.any_beam or given("beam")):
         fields = {OPTIONS[name]["beam"] for name in beams if given(name)} | {"size"}
         search = opened.beam_with(**{field: getattr(search, field) for field in fields})
-        opened = opened.with_search(search)
+        opened = _searching(opened, search)
     elif isinstance(search, Greedy) or alignments and opened.search is not None:
-        opened = opened.with_search(search or Greedy())
+        opened = _searching(opened, search or Greedy())
     if alignments:
         check_alignments(opened, path)
     if isinstance(opened.search, (Greedy, Sample)):
@@ -204,6 +204,16 @@ def search_of_export(
             f"outputs. Export the run again with --n-best {n_best}."
         )
     return opened
+
+
+def _searching(opened, search):
+    """Returns an export with a search that the command line describes, or refuses the search."""
+    try:
+        return opened.with_search(search)
+    except OptionError:  # the caller names the option
+        raise
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def check_alignments(opened, path):

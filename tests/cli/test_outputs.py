@@ -59,6 +59,7 @@ def folder(tmp_path, monkeypatch):
         ("index other --input in.txt --output other/.", "--output other", "MODEL other"),
         ("convert marian in.txt {}", "RUN {}", "MODEL in.txt"),
         ("plot attention in.txt text --html {}", "--html {}", "MODEL in.txt"),
+        ("plot attention m {} --output in.txt", "--output in.txt", "SENTENCE {}"),
         (
             "distill c a other --output other/../other",
             "--output other/../other",
