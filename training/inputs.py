@@ -6,6 +6,7 @@ import pathlib
 
 from keras_transformer.tasks.examples import errors_name
 from keras_transformer.tasks.task import Survey
+from keras_transformer.text.lists import ListColumn
 from keras_transformer.text.tokenizers import Tokenizers
 from keras_transformer.text.tokenizers.sentencepiece import MASK, SentencePieceTokenizer
 from keras_transformer.training.data.encoding import BATCH, check_columns
@@ -63,7 +64,7 @@ def take_survey(stores, task, data, metadata) -> Survey:
         with errors_name(functools.partial(data.place, "train")):
             survey = task.survey(data.rows("train"), metadata)
         _check_labels(task, data, survey.fields.get("labels", ()))
-        survey = survey._replace(sentences=(*_left_out(data), *survey.sentences))
+        survey = survey._replace(sentences=(*_left_out(data, task), *survey.sentences))
         stores.remember(key, {"fields": survey.fields, "sentences": survey.sentences})
         return survey
     fields = {
@@ -87,15 +88,16 @@ def _check_labels(task, data, names):
             before += len(batch[0])
 
 
-def _left_out(data):
-    """Returns a sentence for each split from which examples with an empty text are left out."""
+def _left_out(data, task):
+    """Returns a sentence for each split from which examples with an empty column are left out."""
+    columns = [name for name in task.columns if not isinstance(name, ListColumn)]
     sentences = []
     for split in data.splits:
         if empty := data.left_out(split):
             total = empty + (data.count(split) or 0)
             sentences.append(
-                f"Left out of the {split} split: {empty:,} of {total:,} examples, in which a text "
-                "is empty."
+                f"Left out of the {split} split: {empty:,} of {total:,} examples, in which the "
+                f"{' or the '.join(columns)} is empty."
             )
     return sentences
 
@@ -180,14 +182,20 @@ def _learn_tokenizers(settings, data, console):
         )
 
     size = settings.size or VOCABULARY
+    what = "a vocabulary" if settings.shared else "two vocabularies"
+    say(console, f"Learning {what} of {size:,} tokens{_sample(data, sides)}.")
     for _ in range(ATTEMPTS):
-        what = "a vocabulary" if settings.shared else "two vocabularies"
-        say(console, f"Learning {what} of {size:,} tokens{_sample(data, sides)}.")
         try:
             tokenizers = [learn(columns, size) for columns in sides]
         except UnfitSize as error:
             if settings.size is not None:
                 raise
+            change = "many" if error.better < size else "few"
+            say(
+                console,
+                f"{size:,} tokens are too {change} for this text: learning {error.better:,} "
+                "instead.",
+            )
             size, problem = error.better, error
             continue
         return Tokenizers.of(tokenizers if len(tokenizers) == 2 else tokenizers[0])

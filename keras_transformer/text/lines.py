@@ -100,11 +100,11 @@ def read_lines(path, errors="strict") -> list[str]:
 
 
 def read_parallel(source, target, errors="strict") -> tuple[list[str], list[str]]:
-    """Returns the lines of two parallel files: line n of one translates line n of the other.
+    """Returns the lines of two parallel files: line n of one belongs to line n of the other.
 
     Args:
-        source: Path of the sentences.
-        target: Path of their translations.
+        source: Path of the first file, such as texts.
+        target: Path of the second one, such as their translations or labels.
         errors: See `decode_line`.
 
     Returns:
@@ -154,7 +154,7 @@ def _check_equal(source, sources, target, targets):
     if sources != targets:
         raise ValueError(
             f"{source} has {sources} lines, {target} has {targets}: "
-            "line n of one must translate line n of the other."
+            "line n of one must belong to line n of the other."
         )
 
 

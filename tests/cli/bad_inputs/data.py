@@ -56,7 +56,7 @@ CORPORA = [
 SENTENCES = [
     fails(
         "evaluate RUN --source IN.txt --reference LONG.txt",
-        "IN.txt has 3 lines, LONG.txt has 4: line n of one must translate",
+        "IN.txt has 3 lines, LONG.txt has 4: line n of one must belong to line n of the other",
     ),
     fails("evaluate RUN --source BYTES.txt --reference IN.txt", "BYTES.txt, line 2: not UTF-8"),
     fails(

@@ -14,6 +14,7 @@ from keras_transformer.tasks.results import Translation
 from keras_transformer.text.lines import read_lines, read_parallel
 from keras_transformer.training.data.sources.both_directions import BothDirections
 from keras_transformer.training.data.sources.memory import MemoryData
+from keras_transformer.training.data.sources.text import TextData
 from keras_transformer.training.data.store import Stores
 from keras_transformer.training.inputs import take_survey
 from keras_transformer.training.settings.sources import open_source
@@ -291,10 +292,24 @@ def test_a_pipe_is_refused_because_training_reads_its_text_several_times(tmp_pat
     refused(options, "pipe must be a regular file, because it is read more")
 
 
+def test_training_states_how_many_examples_without_a_label_are_left_out(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_text("spade\tgarden\nrake\t\nwhisk\tkitchen\n")
+    task = TASKS["classification"]
+    data = TextData({"train": [path]}, task.columns)
+    (first, *_) = take_survey(Stores(tmp_path / "store"), task, data, {}).sentences
+    assert (
+        first == "Left out of the train split: 1 of 3 examples, in which the text or the label is "
+        "empty."
+    )
+
+
 def test_training_states_how_many_pairs_with_an_empty_side_are_left_out(tmp_path):
     options = settings(tmp_path, ["a", "", "c", "d"], ["A", "B", "C", " "])
     task, stores = TASKS["translation"], Stores(tmp_path / "store")
-    expected = ("Left out of the train split: 2 of 4 examples, in which a text is empty.",)
+    expected = (
+        "Left out of the train split: 2 of 4 examples, in which the source or the target is empty.",
+    )
     for _ in range(2):  # the second time from the store
         assert take_survey(stores, task, open_source(options), {}).sentences == expected
     both = BothDirections(open_source(options))

@@ -1,6 +1,7 @@
 """Settings that a configuration leaves out are derived from the size of the data."""
 
 import io
+import re
 import signal
 
 import pytest
@@ -88,7 +89,10 @@ def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     numbers = [str(n) for n in range(100)]
     (size, same), shown = learned(tmp_path / "few", numbers, numbers[::-1])
     assert size == same < 40
-    assert shown == [f"Learning a vocabulary of {n:,} tokens." for n in (4000, size)]
+    assert shown == [
+        "Learning a vocabulary of 4,000 tokens.",
+        f"4,000 tokens are too many for this text: learning {size} instead.",
+    ]
     with pytest.raises(
         ValueError,
         match=f"vocabulary.size. must be at most {size} .*size=4000",
@@ -98,11 +102,15 @@ def test_the_default_vocabulary_size_fits_the_text(tmp_path):
     many = [chr(0x4E00 + n) for n in range(4100)]
     pairs = [first + second for first in many[:90] for second in many[:90]]
     (size, _), shown = learned(tmp_path / "many", [*many, *pairs], [*many, *pairs])
-    assert 4100 < size <= 2 * 4105 and len(shown) > 1
+    assert 4100 < size <= 2 * 4105
+    assert re.fullmatch(
+        r"4,000 tokens are too few for this text: learning 8,\d+ instead\.", shown[1]
+    )
     few, more = WORDS[:9] * 9, [first + second for first in WORDS[:9] for second in WORDS[:9]]
     (size, _), _ = learned(tmp_path / "one", few, few)
     sizes, shown = learned(tmp_path / "two", more, few, shared=False)
-    assert sizes == [size, size] and shown[-1] == f"Learning two vocabularies of {size} tokens."
+    assert sizes == [size, size] and shown[0] == "Learning two vocabularies of 4,000 tokens."
+    assert shown[-1].endswith(f" tokens are too many for this text: learning {size} instead.")
     with pytest.raises(
         ValueError, match="no vocabulary size fits both source and target of the tr"
     ):

@@ -91,7 +91,7 @@ class Source(abc.ABC):
         return checksum.hexdigest()
 
     def left_out(self, split: str) -> int:
-        """Returns the number of examples of a split that `rows` leaves out, as a text is empty."""
+        """Returns the number of examples of a split that `rows` leaves out for an empty column."""
         self.check_split(split)
         return 0
 
