@@ -35,12 +35,19 @@ def make_app(
         service: The `Service`.
         log: Function that is called with a line in JSON for each request. `None`: no log.
         protocols: Classes of protocols, of which those that have the task of the model are served.
+            Requests of the others are refused, with the paths to use.
     """
-    served = [kind(service) for kind in protocols if kind.fits(service)]
+    kinds = [*protocols]
+    served = [kind(service) for kind in kinds if kind.fits(service)]
+    others = [kind(service) for kind in kinds if not kind.fits(service)]
     routes = [
         Route(path, _endpoint(protocol, path, handler), methods=[method])
         for protocol in [Health(service), *served, Models(service, served)]
         for method, path, handler in protocol.routes()
+    ] + [
+        Route(path, _endpoint(protocol, path, _refusing(path, served)), methods=[method])
+        for protocol in others
+        for method, path, _ in protocol.routes()
     ]
     middleware = [Middleware(Observed, service=service, log=log)]
     if service.options.cors is not None:
@@ -78,6 +85,27 @@ async def _lifespan(service):
 
 async def _refuse(request, error):
     return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+def _refusing(path, served):
+    """Returns the handler of a request of a protocol that does not have the task of the model.
+
+    Args:
+        path: Path of the request.
+        served: The protocols that have the task; the handler names the first path of each.
+    """
+    firsts = [
+        first
+        for protocol in served
+        for first in [path for method, path, _ in protocol.routes() if method == "POST"][:1]
+    ]
+
+    async def handler(call):
+        paths = ", ".join(firsts).replace("{name}", call.service.name)
+        task = call.service.task
+        raise Refusal(404, f"{path} is not for the model: its task is {task}. Use one of: {paths}.")
+
+    return handler
 
 
 def _endpoint(protocol, path, handler):

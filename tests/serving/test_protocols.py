@@ -198,6 +198,31 @@ def test_errors_have_the_form_of_openai(body, status, words, embedding):
     assert got == 415 and "application/json" in answer["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/audio/transcriptions"],
+)
+def test_requests_of_another_task_name_the_paths_for_the_model(path, translating):
+    status, answer = translating.ask("POST", path, {"model": "model"})
+    assert status == 404 and answer["error"]["type"] == "invalid_request_error"
+    assert answer["error"]["message"] == (
+        f"{path} is not for the model: its task is translation. Use one of: /translate, "
+        "/v1/models/model:predict, /v2/models/model/infer."
+    )
+    assert translating.ask("GET", path)[0] == 405
+    with serving(Shouting(), key="sesame") as served:
+        assert served.ask("POST", path, {"model": "model"})[0] == 401
+
+
+def test_a_translation_by_another_model_is_refused_in_the_form_of_libretranslate(embedding):
+    body = {"q": "a", "source": "en", "target": "xx"}
+    status, answer = embedding.ask("POST", "/translate", body)
+    assert (
+        status == 404 and "its task is embedding. Use one of: /v1/embeddings, " in answer["error"]
+    )
+    assert embedding.ask("GET", "/languages")[0] == 404
+
+
 def test_a_completion_is_that_of_the_model_without_its_prompt(generator, completing):
     from keras_transformer import Greedy
 
