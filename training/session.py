@@ -65,6 +65,8 @@ class Session:
         metadata = data.metadata()
         stores = stores_of(run, settings, console)
         survey = workers.chief_first(lambda: take_survey(stores, self.task, data, metadata))
+        for sentence in survey.sentences:  # typing errors show before anything is learned
+            say(console, sentence)
         self.fields = {**metadata, **survey.fields}
         vocabulary_of = start if workers.is_chief else None  # the others read the chief's files
         tokenizers = workers.chief_first(
@@ -100,8 +102,6 @@ class Session:
         self.vectors = None  # metadata of word vectors
         self.curve = Curve(run, self.history, self.task, console, draws=workers.is_chief)
         say(console, introduction(self))
-        for sentence in survey.sentences:
-            say(console, sentence)
         if self.validator.examples and (doubt := self.task.doubt(self.validator.examples[-1])):
             say(console, f"Warning: {doubt}.")
 

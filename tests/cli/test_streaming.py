@@ -136,12 +136,12 @@ class Digits:
 @pytest.mark.parametrize("window", [1, 2, 100])
 def test_invalid_examples_and_missing_results_become_empty_lines(window):
     target, warnings = io.BytesIO(), []
-    data = b"4\nx\n\n3\n8\n\xff\n6\n"
+    data = b"4\nx\n\n3\n8\n\xff\n6\n\r\n \n"
     form = LineFormat(numbers=True, scores=True)
     answer_stream(Digits(), io.BytesIO(data), target, warnings.append, window=window, form=form)
     assert target.getvalue().decode().splitlines() == [
         "1\t-4.00000\t2", "2\t0.00000\t", "3\t0.00000\t", "4\t0.00000\t", "5\t-8.00000\t4",
-        "6\t0.00000\t", "7\t-6.00000\t3",
+        "6\t0.00000\t", "7\t-6.00000\t3", "8\t0.00000\t", "9\t0.00000\t",
     ]  # fmt: skip
     assert warnings == [
         "line 2: must be a number. Received: 'x'; left empty",

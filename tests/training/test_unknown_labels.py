@@ -67,6 +67,16 @@ def test_train_names_the_line_of_an_unknown_label_before_it_learns_anything(tmp_
     assert not (tmp_path / "run").exists()
 
 
+def test_train_prints_the_labels_before_it_learns_anything(tmp_path):
+    config = write(tmp_path, "classification", {("train", 2): "whisk\tkitchn"})
+    console = rich.console.Console(file=io.StringIO(), width=200)
+    train(load_settings(config), tmp_path / "run", console=console)
+    first, second, third, *_ = console.file.getvalue().splitlines()
+    assert first == "3 labels: 'garden' (5), 'kitchen' (3), 'kitchn' (1)."
+    assert second.endswith("typing error: 'kitchn' (did you mean 'kitchen'?).")
+    assert third.startswith("Learning a vocabulary of 24 tokens")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folders = {}
