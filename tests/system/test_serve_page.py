@@ -1,11 +1,14 @@
-"""The page on operating `serve` has the metrics, routes, options and times of the code."""
+"""The pages on `serve` have the answers, metrics, routes, options and times of the code."""
 
+import json
 import pathlib
 import re
+import shlex
 
 import pytest
 import yaml
 from documents import blocks, read
+from servers import Shouting, serving
 
 pytest.importorskip("uvicorn")
 pytest.importorskip("multipart")
@@ -16,6 +19,7 @@ from keras_transformer.serving.metrics import Metrics  # noqa: E402
 from keras_transformer.serving.options import ServerOptions  # noqa: E402
 from keras_transformer.serving.server import KEEP_ALIVE, graceful_seconds  # noqa: E402
 from keras_transformer.serving.service import STUCK  # noqa: E402
+from keras_transformer.tasks.results import Translation  # noqa: E402
 
 PAGE = "docs/serve_operations.md"
 SAMPLES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
@@ -115,3 +119,35 @@ def test_the_times_on_the_page_are_those_of_the_server():
     assert f"1 seconds ({graceful_seconds(defaults)} by default)" in text
     assert f"{KEEP_ALIVE} seconds without a request" in text
     assert STUCK == 10 and "ten times `--timeout`" in text
+
+
+class Demo(Shouting):
+    """A translator of one text, with the score on the page."""
+
+    def answer_batch(self, inputs):
+        (score,) = re.findall(r'"score":([-\d.e]+)', read("docs/serve.md"))
+        texts = {"in 17 weeks": "in 17 Wochen"}
+        return [
+            Translation(texts.get(text, ""), float(score), False, complete=True) for text in inputs
+        ]
+
+
+def request_of(command):
+    """Returns the path, the body and the headers of a request by curl."""
+    curl, address, *options = shlex.split(command.replace("\\\n", " "))
+    assert curl == "curl"
+    values = {"-d": [], "-H": []}
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        values[option].append(value)
+    headers = dict(header.split(": ") for header in values["-H"])
+    headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
+    return address.removeprefix("http://127.0.0.1:8080"), "&".join(values["-d"]), headers
+
+
+def test_the_requests_on_the_page_get_the_answers_below_them():
+    requests = [block for block in blocks("docs/serve.md", "sh") if block.output is not None]
+    assert len(requests) == 3 and all(block.needs == "server" for block in requests)
+    with serving(Demo(), name="demo", source_language="en", target_language="de") as served:
+        for block in requests:
+            path, body, headers = request_of(block.code)
+            assert served.ask("POST", path, body, **headers) == (200, json.loads(block.output))
