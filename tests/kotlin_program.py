@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,19 @@ from documents import blocks
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCES = ROOT / "examples" / "android" / "src" / "main" / "kotlin"
 PROGRAMS = ROOT / "tests" / "export" / "programs" / "kotlin"
+OLDEST = 1, 7  # whose library has `Regex.matchAt`
 
 
+@functools.cache
 def missing():
-    """Returns the programs that compile and run the code but are not installed, a text."""
-    return " and ".join(name for name in ("kotlinc", "java") if not shutil.which(name))
+    """Returns what is needed to compile and run the code but is not installed, a text."""
+    absent = [name for name in ("kotlinc", "java") if not shutil.which(name)]
+    if absent:
+        return " and ".join(absent)
+    version = subprocess.run(["kotlinc", "-version"], capture_output=True, text=True).stderr
+    found = re.search(r"kotlinc-jvm (\d+)\.(\d+)", version)
+    old = found is None or tuple(map(int, found.groups())) < OLDEST
+    return f"kotlinc {'.'.join(map(str, OLDEST))} or later" if old else ""
 
 
 def activity_of_the_page():
