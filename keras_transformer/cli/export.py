@@ -81,7 +81,8 @@ def command_of(format) -> click.Command:
         click.argument(place, type=OUTPUT_FILE if format.suffix else OUTPUT),
     )
     run_command = add_options(run_command, *arguments, *_options(format))
-    make = click.command(format.name, LeanCommand, help=format.help, example=format.example)
+    text = f"{format.help}\n\nFolders in {place.upper()} that do not exist are created."
+    make = click.command(format.name, LeanCommand, help=text, example=format.example)
     return make(run_command)
 
 

@@ -56,8 +56,8 @@ OPTIONS = (
         "target",
         type=OUTPUT,
         group=GROUP,
-        help="File to write when all lines are answered. With --subtitles, a folder for "
-        "the files of several recordings.  [default: stdout]",
+        help="File to write when all lines are answered. Its folder must exist. With --subtitles, "
+        "a folder for the files of several recordings.  [default: stdout]",
     ),
     option(
         "--stream",

@@ -26,7 +26,8 @@ def output_option(required=True) -> Callable[[Any], Any]:
         "--output",
         type=OUTPUT_FILE,
         required=required,
-        help="File to write; its name ends in .png, .svg or .pdf.",
+        help="File to write; its name ends in .png, .svg or .pdf. Folders in its path that do not "
+        "exist are created.",
     )
 
 
@@ -43,7 +44,8 @@ OUTPUT = output_option()
 @option(
     "--html",
     type=OUTPUT_FILE,
-    help="HTML page to write, on which the reader chooses kind, layer and head.",
+    help="HTML page to write, on which the reader chooses kind, layer and head. Folders in its "
+    "path that do not exist are created.",
 )
 @option(
     "--kind",

@@ -89,6 +89,8 @@ def refuse_of_task(run, task) -> None:
 def shortlist(run, file, first, best, source, target, limit, batch_size) -> None:
     """Write a shortlist of RUN to FILE, in Marian's binary format.
 
+    Folders in FILE that do not exist are created.
+
     For each source token, the shortlist contains candidates: the target tokens to which the source
     token is most often translated. The model of RUN reads pairs of sentences. Each target token is
     one count, which is divided among the three source tokens with the most attention in the
@@ -114,6 +116,7 @@ def shortlist(run, file, first, best, source, target, limit, batch_size) -> None
         learned = learn_shortlist(
             pipeline, *pairs, first, best, batch_size=batch_size, progress=progress
         )
+    file.parent.mkdir(parents=True, exist_ok=True)
     learned.write(file)
     lengths = len(learned.ids) / learned.vocab_size
     click.echo(

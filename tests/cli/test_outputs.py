@@ -1,6 +1,7 @@
 """An output that is also an input of the command is refused before anything is written."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -33,6 +34,20 @@ def test_every_path_that_a_command_writes_is_declared_as_an_output(names):
         arguments = [one for one in command.params if isinstance(one, click.Argument)]
         expected.add(arguments[-1])
     assert declared == expected
+
+
+@pytest.mark.parametrize(
+    "names", [names for names, _ in commands(cli) if names[0] in ("export", "plot", "shortlist")]
+)
+def test_help_says_that_missing_folders_are_created(names):
+    done = CliRunner().invoke(cli, [*names, "--help"])
+    assert re.search(r"that do\s+not\s+exist\s+are\s+created\.", done.stdout)
+
+
+@pytest.mark.parametrize("name", ["predict", "translate"])
+def test_help_says_that_the_folder_of_answers_must_exist(name):
+    done = CliRunner().invoke(cli, [name, "--help"])
+    assert "Its folder must exist." in " ".join(done.stdout.split())
 
 
 @pytest.fixture

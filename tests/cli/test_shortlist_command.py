@@ -54,7 +54,7 @@ def same(path, expected):
 
 @pytest.mark.slow
 def test_it_is_learned_from_the_training_data(folder, tmp_path):
-    file = tmp_path / "lex.bin"
+    file = tmp_path / "new" / "lists" / "lex.bin"
     done = call(folder / "translation", file, "--first", 4, "--best", 2)
     assert done.exit_code == 0, done.stderr
     same(file, learn_shortlist(translator(), SOURCES, TARGETS, 4, 2))
