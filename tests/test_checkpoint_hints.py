@@ -51,7 +51,7 @@ def test_a_name_of_the_hub_without_its_owner(tmp_path, monkeypatch):
 
 def test_a_path_without_a_model_gets_the_commands_that_write_one(tmp_path):
     message = (
-        "does not exist: MODEL is a run or an export. `keras-transformer train`, `convert` and"
+        "does not exist: a model is a run or an export. `keras-transformer train`, `convert` and"
     )
     with pytest.raises(ValueError, match=message):
         open_model(tmp_path / "missing")

@@ -100,7 +100,7 @@ def form_of(path: Any) -> type[Form]:
     for path in paths:
         if not path.exists():
             remedy = hint(path) or WRITTEN
-            raise ValueError(f"{path} does not exist: MODEL is a run or an export.{remedy}")
+            raise ValueError(f"{path} does not exist: a model is a run or an export.{remedy}")
         if RunForm.fits(path):
             continue
         exported = next((form for form in exported_forms() if form.fits(path)), None)
@@ -115,16 +115,16 @@ def form_of(path: Any) -> type[Form]:
 def _no_model(path):
     """Returns the message about a path that holds no form of a model."""
     if not path.is_file() or not exported_forms():
-        return f"{path} holds no model: MODEL is {model_kinds()}.{hint(path)}"
+        return f"{path} holds no model: a model is {model_kinds()}.{hint(path)}"
     if path.suffix == ".keras":
         folder = path.resolve().parent
         return f"{path} holds only the weights of a run: name the run's folder, {folder}."
     if path.suffix in (".h5", ".hdf5"):
         return (
             f"{path} is in Keras's older format, HDF5, which holds no vocabulary and no search. "
-            f"MODEL is {model_kinds()}."
+            f"A model is {model_kinds()}."
         )
-    return f"{path} is not a model: MODEL is {model_kinds()}.{hint(path)}"
+    return f"{path} is not a model: a model is {model_kinds()}.{hint(path)}"
 
 
 def open(

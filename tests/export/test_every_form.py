@@ -307,8 +307,8 @@ def test_without_the_package_of_exports_the_error_is_one_line(form, paths, monke
     path = paths(form)
     monkeypatch.setattr(forms.importlib.util, "find_spec", lambda name: None)
     message = (
-        rf"^{path} holds no model: MODEL is a run; exports are opened by keras_transformer.export, "
-        r"which is not installed\.$"
+        rf"^{path} holds no model: a model is a run; exports are opened by "
+        r"keras_transformer.export, which is not installed\.$"
     )
     with pytest.raises(ValueError, match=message):
         keras_transformer.open(path)
@@ -330,9 +330,11 @@ def test_a_path_of_another_type_is_refused(path):
 
 
 def test_paths_without_a_model_are_reported(tmp_path):
-    with pytest.raises(ValueError, match="nowhere does not exist: MODEL is a run or an export"):
+    with pytest.raises(ValueError, match="nowhere does not exist: a model is a run or an export"):
         keras_transformer.open(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="holds no model: MODEL is a run, a SavedModel, a .tflite"):
+    with pytest.raises(
+        ValueError, match="holds no model: a model is a run, a SavedModel, a .tflite"
+    ):
         keras_transformer.open(tmp_path)
     (tmp_path / "decoder.yml").write_text(json.dumps({}))
     with pytest.raises(ValueError, match="is a folder for Marian: `marian-decoder -c "):

@@ -20,7 +20,7 @@ MESSAGES = [
     "must have the same number of lines, since line n of one belongs to line n of the other.",
     "was started with other settings: ",
     " cannot change when a run resumes.",
-    " does not exist: MODEL is a run or an export.",
+    " does not exist: a model is a run or an export.",
     " holds only the weights of a run: name the run's folder",
     " was not read: it is a pickle, and reading a pickle may run any program.",
     " must be one of ",

@@ -16,7 +16,7 @@ WORDS = [
     usage("train CONFIG.toml --output NEW again", "unexpected extra argument"),
     usage("train CONFIG.toml --output NEW --strategy mirored", "'mirored' is not one of.*mirrored"),
     usage("translate", "Missing argument 'MODEL... \\[FILE\\]...'"),
-    fails("translate nowhere", "nowhere does not exist: MODEL is a run or an export"),
+    fails("translate nowhere", "nowhere does not exist: a model is a run or an export"),
     fails(
         "translate Helsinki-NLP/opus-mt-en-de",
         "`keras-transformer convert hf Helsinki-NLP/opus-mt-en-de RUN` downloads it and converts",
@@ -186,10 +186,10 @@ WITHOUT_EFFECT = [
 MODELS = [
     fails("translate RUN/model.keras", "model.keras holds only the weights of a run: name"),
     fails("translate m.h5", "m.h5 is in Keras's older format, HDF5", spoiled("m.h5")),
-    fails("translate IN.txt", "IN.txt is not a model: MODEL is a run, a SavedModel"),
+    fails("translate IN.txt", "IN.txt is not a model: a model is a run, a SavedModel"),
     fails("translate IN.png", "IN.png is not a model", spoiled("IN.png", b"\x89PNG")),
     fails("translate empty.bin", "empty.bin is not a model", spoiled("empty.bin", b"")),
-    fails("translate DATA", "DATA holds no model: MODEL is a run"),
+    fails("translate DATA", "DATA holds no model: a model is a run"),
     fails("translate NEW", "NEW holds no model", folder("NEW")),
     fails("evaluate nowhere", "nowhere is not a finished run"),
     fails("evaluate DATA", "DATA is not a finished run"),
