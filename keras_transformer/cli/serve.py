@@ -18,13 +18,14 @@ from keras_transformer.options import OptionError
 from keras_transformer.serving.options import ACCESS, ServerOptions
 
 KEY = "KERAS_TRANSFORMER_API_KEY"
+VARIABLE = f"the environment variable {KEY}"
 DECLARED: Any = types.SimpleNamespace(options=ServerOptions)
 API_KEY = option(
     "--api-key-file",
     type=EXISTING_FILE,
     group=ACCESS,
     help=f"File with a key that requests must have, in the header `Authorization: Bearer KEY`.  "
-    f"[default: the environment variable {KEY}, otherwise none]",
+    f"[default: {VARIABLE}, otherwise none]",
 )
 
 
@@ -75,7 +76,7 @@ def _serve(model, api_key_file, **options) -> None:
     except OptionError as error:
         raise click.UsageError(f"--{error.name.replace('_', '-')} {error.reason}") from error
     service.warm_up()
-    _warn(service, f"the environment variable {KEY}" if api_key_file is None else api_key_file)
+    _warn(service, VARIABLE if api_key_file is None else api_key_file)
     log = None if chosen.quiet else _write
     host, port = bound.getsockname()[:2]
     host = f"[{host}]" if ":" in host else host
@@ -92,16 +93,20 @@ def _key(path):
     """Returns the key of the server, or `None`.
 
     Raises:
-        ValueError: If the file, or the variable that is set, has no key.
+        ValueError: If the file, or the variable that is set, has no key that a header can have.
     """
-    key = os.environ.get(KEY) if path is None else path.read_text("utf-8")
-    if key is None or key.strip():
-        return key and key.strip()
-    if path is None:
-        raise ValueError(
-            f"the environment variable {KEY} is blank: set it to the key, or unset it."
-        )
-    raise ValueError(f"{path} is blank: --api-key-file has the key.")
+    source = VARIABLE if path is None else path
+    key = os.environ.get(KEY) if path is None else path.read_text("utf-8", "replace")
+    if key is None:
+        return None
+    key = key.strip()
+    if not key:
+        remedy = "set it to the key, or unset it" if path is None else "--api-key-file has the key"
+        raise ValueError(f"{source} is blank: {remedy}.")
+    if not (key.isascii() and key.isprintable()):
+        rule = "must be one line of printable ASCII characters, so that a header can have it"
+        raise ValueError(f"the API key of {source} {rule}.")
+    return key
 
 
 def _name(path):

@@ -1,5 +1,6 @@
 """The start of the command: its key, its name, its warnings, and what it refuses."""
 
+import os
 import socket
 
 import click.testing
@@ -60,6 +61,16 @@ def test_a_blank_variable_has_no_effect_beside_a_file(start, tmp_path):
     (tmp_path / "key").write_text(" \n")
     output, service = start(*LOCAL, "--api-key-file", str(tmp_path / "key"))
     assert service is None and f"{tmp_path / 'key'} is blank: " in output
+
+
+@pytest.mark.parametrize("content", ["schlüssel".encode(), b"one\ntwo\n", b"a\xff", b"a\tb"])
+def test_a_key_that_no_header_can_have_is_an_error(content, start, tmp_path):
+    (tmp_path / "key").write_bytes(content)
+    words = "must be one line of printable ASCII characters, so that a header can have it."
+    output, service = start(*LOCAL, "--api-key-file", str(tmp_path / "key"))
+    assert service is None and f"the API key of {tmp_path / 'key'} {words}" in output
+    output, service = start(*LOCAL, key=os.fsdecode(content))
+    assert service is None and f"the API key of the environment variable {KEY} {words}" in output
 
 
 def test_a_server_for_other_machines_says_whether_requests_need_a_key(start):
