@@ -34,7 +34,7 @@ class ServerOptions(CheckedSettings):
         kind=str,
         is_optional=True,
         metavar="NAME",
-        default_help="the name of MODEL's file or folder",
+        default_help="the name of MODEL's file or folder, or of the folder above a version",
         group=MODEL,
     )
     source_language: str | None = setting(
