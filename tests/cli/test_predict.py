@@ -229,7 +229,7 @@ def test_an_unknown_label_and_a_missing_file_are_reported_in_one_line(runs, tmp_
     (tmp_path / "labels").write_text("good\nawful\n")
     run, files = runs["classification"], ["--source", tmp_path / "texts"]
     line = error(1, "evaluate", run, *files, "--reference", tmp_path / "labels")
-    message = "example 2: the label must be one of those in the training data, bad, good, so so."
+    message = "labels, line 2: the label must be one of those in the training data, bad, good, so"
     assert message in line
     assert "Received: 'awful'." in line
     line = error(1, "evaluate", run, *files)
