@@ -16,6 +16,7 @@ SENTENCES = option(
     "--sentences",
     type=EXISTING_FILE,
     group=CHECK,
+    argument="samples",
     help="File with inputs for the check. Each line is a sentence, or the path of a recording "
     "or an image.  [default: up to 200 of the run's test data]",
 )
