@@ -218,9 +218,9 @@ plt.show()
 """
 ## Conclusion
 
-In 99.9 % of the held-out texts of our run, the encoder finds the sentence that the question asks
-about, and the answer in it. Sentences that people write, with other words in the question than in the
-text, need a pretrained encoder.
+In nearly all held-out texts of our run (0.999), the encoder finds the sentence that the question
+asks about, and the answer in it. Sentences that people write, with other words in the question
+than in the text, need a pretrained encoder.
 """
 
 # %% [markdown]
