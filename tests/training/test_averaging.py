@@ -139,9 +139,9 @@ def test_a_checkpoint_kept_only_as_the_best_is_not_among_the_last(folder):
         average_checkpoints(folder, 4)
 
 
-def refused(folder, *arguments):
+def refused(folder, *arguments, code=1):
     done = CliRunner().invoke(cli, ["average", str(folder), *map(str, arguments)])
-    assert done.exit_code == 1
+    assert done.exit_code == code
     assert done.stdout == ""
     lines = done.stderr.strip().split("\n")
     assert len(lines) == 1
@@ -153,9 +153,11 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_file(folder, tmp_path):
     known = sorted(tmp_path.rglob("*"))
     line = refused(folder)
     assert f"{folder} has 3 of the 5 checkpoints to average; training keeps the last 9" in line
-    assert f"{folder} exists already: name another folder" in refused(
-        folder, "--last", 2, "--output", folder
-    )
+    line = refused(folder, "--last", 2, "--output", folder, code=2)
+    assert f"--output {folder} is the same as RUN {folder}, which would be replaced" in line
+    other = folder / "checkpoints"
+    line = refused(folder, "--last", 2, "--output", other)
+    assert f"{other} exists already: name another folder" in line
     assert "nowhere is not a finished run" in refused(tmp_path / "nowhere")
     damaged = folder / "checkpoints" / "update-00000004.npz"
     content = damaged.read_bytes()

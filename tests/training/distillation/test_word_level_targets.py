@@ -159,9 +159,7 @@ def test_predictions_that_do_not_belong_to_the_pairs_are_reported(folder, tmp_pa
     assert read().size == 11
     texts = lines(folder / "train.b")
     (tmp_path / "b").write_text("\n".join([texts[0], "dog dog dog", *texts[2:]]) + "\n")
-    with pytest.raises(
-        ValueError, match="train split of the data, example 2: `teacher_tokens` mus"
-    ):
+    with pytest.raises(ValueError, match="b, line 2: `teacher_tokens` mus"):
         read(f"data.train_target={tmp_path}/b")
     with pytest.raises(ValueError, match="has predictions for 11 pairs, but the training .* has 3"):
         read(f"data.train_source={folder}/validation.a", f"data.train_target={folder}/validation.b")
