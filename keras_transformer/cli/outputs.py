@@ -43,13 +43,17 @@ def refuse_inputs(ctx: click.Context) -> None:
 def _paths(ctx) -> Iterator[tuple[str, bool, os.stat_result]]:
     """Yields the name of each path that exists, whether it is an output, and its status."""
     for parameter in ctx.command.params:
-        if not isinstance(parameter, click.Argument) and not isinstance(parameter.type, click.Path):
-            continue  # SENTENCE and CONFIG, which are strings, may be paths
+        is_path = isinstance(parameter.type, click.Path)
+        if not is_path and not isinstance(parameter, click.Argument):
+            continue
         value = ctx.params.get(parameter.name) or ()
         for path in value if isinstance(value, tuple | list) else [value]:
             with contextlib.suppress(OSError, ValueError):
-                is_output = isinstance(parameter.type, OutputPath)
-                yield _shown(parameter, path, ctx), is_output, os.stat(path)
+                status = os.stat(path)
+                # SENTENCE and CONFIG may be files; a folder may have the name of a packaged CONFIG.
+                if is_path or stat.S_ISREG(status.st_mode):
+                    is_output = isinstance(parameter.type, OutputPath)
+                    yield _shown(parameter, path, ctx), is_output, status
 
 
 def _stream(name, descriptor):

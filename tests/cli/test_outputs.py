@@ -90,6 +90,17 @@ def test_an_output_that_is_an_input_is_refused(folder, command, output, name, sp
     assert (folder / "in.txt").read_text() == "in 3 days\n"
 
 
+@pytest.mark.parametrize("command", ["train {0} --output {0}", "distill {0} a --output {0}"])
+def test_a_run_may_have_the_name_of_a_packaged_configuration(folder, command, monkeypatch):
+    """The folder exists when the command is typed again, to resume."""
+    (folder / "demo").mkdir()
+    called = []
+    for name in ("train", "distill"):
+        monkeypatch.setattr(cli.commands[name], "callback", lambda **values: called.append(values))
+    done = CliRunner().invoke(cli, command.format("demo").split(), input="")
+    assert done.stderr == "" and [values["config"] for values in called] == ["demo"]
+
+
 def predict(folder, redirection):
     command = f"{sys.executable} -m keras_transformer predict nowhere {redirection}"
     return subprocess.run(
