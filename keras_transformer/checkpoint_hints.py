@@ -6,7 +6,8 @@ import re
 import shlex
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
+SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"  # files of weights
+INDEX = ".index.json"  # after such a name: the index of weights in several files
 MARIAN_SUFFIXES = (".npz", ".bin")
 RUNS = "runs"  # the documentation's folder of runs; not the owner of a repository
 WRITTEN = " `keras-transformer train`, `convert` and `export` write such models."
@@ -26,8 +27,9 @@ def hint(path: str | os.PathLike, *, conversion: bool = True) -> str:
     if path.is_file() and path.suffix in MARIAN_SUFFIXES:
         return f" If it is a Marian model, {convert.format('marian', quoted(path))}" * conversion
     if path.is_dir():
+        weights = [name + end for name in (SAFETENSORS, PYTORCH) for end in ("", INDEX)]
         checkpoint = (path / "config.json").is_file()
-        checkpoint = checkpoint and any((path / name).is_file() for name in WEIGHTS)
+        checkpoint = checkpoint and any((path / name).is_file() for name in weights)
         if checkpoint and conversion:
             return f" It is a checkpoint: {convert.format('hf', quoted(path))}"
         if (path / "config.toml").is_file() and not conversion:

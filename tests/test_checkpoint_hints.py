@@ -13,7 +13,7 @@ DOWNLOAD = f"`hf download {NAME} --local-dir opus-mt-en-de` downloads it"
 CONVERT = "`keras-transformer convert hf {} RUN` converts it to a run."
 
 
-@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize("weights", ["model.safetensors", "pytorch_model.bin.index.json"])
 def test_the_hint_for_a_hugging_face_folder_is_to_convert_it(weights, tmp_path):
     assert hint(tmp_path) == ""
     (tmp_path / "config.json").touch()

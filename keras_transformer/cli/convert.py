@@ -85,9 +85,9 @@ def hugging_face(directory, run, **options) -> None:
     DIRECTORY is a folder with a model, for example from OPUS-MT. DIRECTORY may also be the name of
     a repository on Hugging Face's hub, such as Helsinki-NLP/opus-mt-en-de, which is downloaded if
     the package huggingface_hub is installed (extra hub). `model_type` in config.json determines the
-    family of the model. Weights are read from model.safetensors or from the files that
-    model.safetensors.index.json names. The licence is read from README.md. RUN and all of its
-    exports contain the name and the licence of the checkpoint.
+    family of the model. Weights are read from model.safetensors or pytorch_model.bin, or from the
+    files that the index of such a file names. No program in a file is run. The licence is read from
+    README.md. RUN and all of its exports contain the name and the licence of the checkpoint.
     """
     write_run(run, directory, **options)
 

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from keras_transformer.pretrained.files.safetensors_files import open_tensors
+from keras_transformer.pretrained.files.weights import open_tensors
 from keras_transformer.pretrained.listing import Listing
 from keras_transformer.pretrained.names import Weight
 from keras_transformer.pretrained.reader import Reader
@@ -163,7 +163,7 @@ class Family(abc.ABC):
 
     def read_tensors(self) -> Reader:
         """Returns the `Reader` of the tensors."""
-        return Reader(open_tensors(self.folder, self.reader))
+        return Reader(open_tensors(self.folder))
 
     def origin(self) -> dict[str, Any]:
         """Returns the provenance in the checkpoint, a dictionary.

@@ -1,20 +1,22 @@
 """Checkpoints on Hugging Face's hub, downloaded by its own library into its own cache."""
 
+import functools
 import importlib.util
 import pathlib
 import typing
 from typing import Any
 
-from keras_transformer.checkpoint_hints import repository_name
+from keras_transformer.checkpoint_hints import INDEX, PYTORCH, SAFETENSORS, repository_name
 from keras_transformer.installation import install_hint
-from keras_transformer.pretrained.files.folder import Repository
 
 LIBRARY = "huggingface_hub"
-# What families read: no program, and no pickle.
+# What families read, and no program. Weights of PyTorch only if there are no others.
 FILES = (
     *("*.json", "*.txt", "*.model", "*.spm", "*.safetensors"),
     *("README.md", "LICENSE*", "LICENCE*", "License*"),
 )
+LINEAR = "*_Dense"
+PYTORCH_FILES = PYTORCH.replace(".", "*.")  # one file, or several of an index
 
 
 class Place(typing.NamedTuple):
@@ -25,13 +27,13 @@ class Place(typing.NamedTuple):
         root: Folder in which links may end, or `None` for `path`: the hub's cache stores files
             beside the folders that name them.
         origin: Provenance: the name of the repository and its revision, a commit.
-        repository: The `Repository`, or `None` for files.
+        repository: Name of the repository, or `None` for files.
     """
 
     path: Any
     root: pathlib.Path | None = None
     origin: dict[str, str] = {}
-    repository: Repository | None = None
+    repository: str | None = None
 
 
 def find_checkpoint(path: Any, revision: str | None = None) -> Place:
@@ -59,7 +61,18 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
         return Place(path)
     folder = _download(name, revision)
     origin = {"name": name, "repository": name, "revision": folder.name}
-    return Place(folder, folder.parents[1], origin, Repository(name, revision))
+    return Place(folder, folder.parents[1], origin, name)
+
+
+def _without_weights(folder):
+    """Yields patterns of PyTorch's files for those folders of a checkpoint without other weights.
+
+    These are the checkpoint itself and linear layers of sentence encoders, such as `2_Dense`.
+    """
+    for place in (folder, *folder.glob(LINEAR)):
+        if not any((place / name).exists() for name in (SAFETENSORS, SAFETENSORS + INDEX)):
+            inside = place.relative_to(folder).as_posix()
+            yield f"{inside}/{PYTORCH_FILES}".removeprefix("./")
 
 
 def _download(name, revision):
@@ -68,10 +81,11 @@ def _download(name, revision):
     from huggingface_hub import errors
 
     what = name if revision is None else f"{name} at the revision {revision}"
+    fetch = functools.partial(huggingface_hub.snapshot_download, name)
     try:
-        folder = huggingface_hub.snapshot_download(
-            name, revision=revision, allow_patterns=list(FILES)
-        )
+        folder = pathlib.Path(fetch(revision=revision, allow_patterns=[*FILES]))
+        if more := [*_without_weights(folder)]:
+            fetch(revision=folder.name, allow_patterns=more)
     except errors.GatedRepoError as error:
         raise ValueError(
             f"{what} is restricted: accept its conditions on its page, and log in with "
@@ -93,4 +107,4 @@ def _download(name, revision):
             f"{what} could not be downloaded, and is not in the cache: {reason}. Try again: "
             "complete files are kept."
         ) from error
-    return pathlib.Path(folder)
+    return folder

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.pretrained.files.joined_tensors import JoinedTensors
-from keras_transformer.pretrained.files.safetensors_files import open_tensors
+from keras_transformer.pretrained.files.weights import open_tensors
 from keras_transformer.pretrained.interaction_settings import (
     PYLATE,
     HeadOptions,
@@ -18,7 +18,6 @@ from keras_transformer.pretrained.interaction_settings import (
 from keras_transformer.pretrained.names import TRANSPOSED, Weight
 from keras_transformer.pretrained.sentence_encoder import (
     ALL,
-    CONVERSION,
     FIRST,
     MODULES,
     NORMALIZE,
@@ -186,7 +185,7 @@ def _projection(folder, place):
     )
     if settings.get("activation_function") not in IDENTITY:  # without the setting, it is tanh
         raise settings.wrong("activation_function", " or ".join(IDENTITY))
-    tensors = open_tensors(files, DENSE, CONVERSION.format(path=folder.own_copy))
+    tensors = open_tensors(files)
     return Projection(f"{place}/", settings, tensors)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_transformer.pretrained.files.joined_tensors import JoinedTensors
-from keras_transformer.pretrained.files.safetensors_files import open_tensors
+from keras_transformer.pretrained.files.weights import open_tensors
 from keras_transformer.pretrained.names import SAME, TRANSPOSED, Weight
 from keras_transformer.pretrained.settings import CheckpointSettings
 from keras_transformer.tasks.embedding.config import AFTER_POOLING
@@ -26,10 +26,6 @@ SUMS = {"max": "max", "sum": "sum"}
 SATURATIONS = {"relu": "log", "log1p_relu": "double_log"}
 NORMALIZE = "Normalize"
 CROSS_ENCODER = "CrossEncoder"  # kind of a folder whose head scores pairs of texts
-CONVERSION = (
-    'python -c "import sys; from sentence_transformers import SentenceTransformer as M; '
-    'M(sys.argv[1]).save_pretrained(sys.argv[1])" {path}'
-)
 
 
 class Module(typing.NamedTuple):
@@ -165,7 +161,7 @@ def _module(folder, kind, place):
         return Module(kind(), place)
     files = folder.subfolder(place)
     settings = CheckpointSettings(files.require_json("config.json"), files.path / "config.json")
-    tensors = open_tensors(files, kind.published, CONVERSION.format(path=folder.own_copy))
+    tensors = open_tensors(files)
     return Module(kind.read(settings, tensors.shapes), place, tensors)
 
 

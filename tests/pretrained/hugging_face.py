@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from saved_weights import save
 
 LENGTHS = (9, 4, 12, 1, 6)
 
@@ -69,7 +70,7 @@ def run(folder, name, case):
     for key, value in case.get("generation", {}).items():
         setattr(model.generation_config, key, value)
     place = folder / name
-    model.to(getattr(torch, case.get("dtype", "float32"))).save_pretrained(place)
+    save(model.to(getattr(torch, case.get("dtype", "float32"))), place)
     # Loads the model again, so that tensors missing in the file are exact.
     model = type(model).from_pretrained(place, dtype=torch.float32).eval()
     out = {}

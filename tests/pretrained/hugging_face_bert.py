@@ -17,6 +17,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from saved_weights import save
 
 LENGTHS = (13, 5, 2)
 LONG = "good film " * 40  # the last text of a model with several labels per text
@@ -47,7 +48,7 @@ def run(folder, name, case):
             noise = noise * (0.3 if values.ndim < 2 else values.shape[-1] ** -0.5)
             is_scale = key.lower().endswith(("layernorm.weight", "layer_norm.weight"))
             values.copy_(1 + noise if is_scale else noise)
-    model.to(getattr(torch, case.get("dtype", "float32"))).save_pretrained(folder / name)
+    save(model.to(getattr(torch, case.get("dtype", "float32"))), folder / name)
     model = type(model).from_pretrained(folder / name, dtype=torch.float32).eval()
     pad = config.pad_token_id
     ids, types = rows(config.vocab_size, *((pad, 0, 2) if pad else ()))

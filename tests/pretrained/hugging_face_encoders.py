@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 from hugging_face_bert import LONG, answers_of, rows, scores_of, words_of
+from saved_weights import save
 
 
 def randomise(model):
@@ -33,7 +34,7 @@ def run(folder, name, case):
     torch.manual_seed(0)
     model = kind(config).eval()
     randomise(model)
-    model.save_pretrained(folder / name)
+    save(model, folder / name)
     model = kind.from_pretrained(folder / name, dtype=torch.float32).eval()
     special = case["special"]
     tokenizer = tokenizer_of(case)

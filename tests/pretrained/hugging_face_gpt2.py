@@ -13,6 +13,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from saved_weights import save
 
 
 def run(folder, name, case, prompts):
@@ -26,7 +27,7 @@ def run(folder, name, case, prompts):
             noise = noise * (0.3 if values.ndim < 2 else values.shape[0] ** -0.5)
             noise = noise / noise.std() * 0.4 if "wte" in key or "wpe" in key else noise
             values.copy_(1 + noise if "ln_" in key and key.endswith("weight") else noise)
-    model.save_pretrained(folder / name)
+    save(model, folder / name)
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (3, 17))
     outputs = []
     with torch.no_grad():

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 import transformers
 from PIL import Image
+from saved_weights import save
 
 
 def run(folder, name, case):
@@ -29,7 +30,7 @@ def run(folder, name, case):
             noise = noise * (0.3 if values.ndim < 2 else values[0].numel() ** -0.5)
             is_scale = "norm" in key and key.endswith("weight") or "layer_scale" in key
             values.copy_(1 + noise if is_scale else noise)
-    model.save_pretrained(folder / name)
+    save(model, folder / name)
     size = {"height": config.image_size, "width": config.image_size}
     options = {"size": size, "crop_size": size, **case["images"]}
     name_of_processor = f"{case.get('processor', family)}ImageProcessorPil"

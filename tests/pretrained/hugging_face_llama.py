@@ -15,6 +15,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from saved_weights import save
 
 LONGEST = 23
 SEARCHES = {
@@ -55,7 +56,7 @@ def run(folder, name, case, prompts):
     torch.manual_seed(0)
     model = getattr(transformers, f"{case['class']}ForCausalLM")(config).eval()
     randomise(model)
-    model.save_pretrained(folder / name)
+    save(model, folder / name)
     ids = np.random.default_rng(0).integers(0, config.vocab_size, (3, 17))
     arrays = {"ids": ids}
     with torch.no_grad():

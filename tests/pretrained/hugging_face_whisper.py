@@ -14,6 +14,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from saved_weights import save
 from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
 
@@ -95,7 +96,7 @@ def run(folder, name, case):
     special = {key: value for key, value in case["config"].items() if key.endswith("token_id")}
     settings = {**special, **case["generation"]}
     model.generation_config = transformers.GenerationConfig.from_dict(settings)
-    model.save_pretrained(place)
+    save(model, place)
     extractor.save_pretrained(place)
     ids = {piece: number for number, piece in enumerate(case["pieces"])}
     merges = [tuple(pair) for pair in case["merges"]]

@@ -12,6 +12,8 @@ import urllib.parse
 import bert_folders
 import numpy as np
 import pytest
+import pytorch_files
+import safetensors.numpy
 from click.testing import CliRunner
 
 from keras_transformer import from_pretrained
@@ -23,7 +25,7 @@ from keras_transformer.pretrained.read import read_checkpoint
 pytest.importorskip("huggingface_hub")
 
 NAME, COMMIT, OLD = "some-owner/tiny-bert", "c" * 40, "b" * 40
-WEIGHTS = "model.safetensors"
+WEIGHTS, PYTORCH = "model.safetensors", "pytorch_model.bin"
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
@@ -102,13 +104,19 @@ def tag(body):
     return hashlib.sha1(body).hexdigest()
 
 
+def pytorch_file(folder, content):
+    """Returns a file of PyTorch with the tensors of a file in the format safetensors."""
+    pytorch_files.save(folder / PYTORCH, safetensors.numpy.load(content))
+    return (folder / PYTORCH).read_bytes()
+
+
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """The hub with one repository, and a cache of its own."""
     bert_folders.write_folder(tmp_path / "original")
     files = {path.name: path.read_bytes() for path in (tmp_path / "original").iterdir()}
     files["modeling_evil.py"] = b"raise SystemExit('executed')"
-    files["pytorch_model.bin"] = b"a pickle"
+    files[PYTORCH] = pytorch_file(tmp_path, files[WEIGHTS])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     server.files, server.sent, server.broken = files, [], 0
     server.cache = tmp_path / "cache"
@@ -140,7 +148,7 @@ def test_a_repository_is_the_same_as_its_folder(server):
     origin = {**expected.origin, "name": NAME, "repository": NAME, "revision": COMMIT}
     assert found.origin == origin
     fetched = {name for name, _ in server.state.sent}
-    assert WEIGHTS in fetched and not fetched & {"modeling_evil.py", "pytorch_model.bin"}
+    assert WEIGHTS in fetched and not fetched & {"modeling_evil.py", PYTORCH}
     server.state.sent.clear()
     read_checkpoint(NAME)
     assert server.state.sent == []  # from the cache
@@ -179,15 +187,38 @@ def test_a_revision_is_chosen_and_recorded(server):
 def test_what_is_not_there_is_named_in_one_line(server):
     with pytest.raises(ValueError, match=r"^nobody/nothing is neither a folder nor a repository"):
         read_checkpoint("nobody/nothing")
+    del server.state.files[WEIGHTS], server.state.files[PYTORCH]
+    message = rf"^{NAME} must contain weights in {WEIGHTS} or {PYTORCH}\. It contains neither\.$"
+    with pytest.raises(ValueError, match=message):
+        read_checkpoint(NAME)
+
+
+def test_weights_of_pytorch_are_downloaded_if_there_are_no_others(server):
+    expected = weights(read_checkpoint(NAME).model)
     del server.state.files[WEIGHTS]
-    folder = NAME.rpartition("/")[2]
-    remedy = rf'`python -c "import sys; from transformers import \w+ as M; .*" {folder}`'
-    for revision, option in ((None, ""), ("v1", " --revision v1")):
-        download = f"`hf download {NAME}{option} --local-dir {folder}`"
-        message = rf"^{NAME} has no weights in the format safetensors.* {download}.* {remedy}"
-        with pytest.raises(ValueError, match=message) as error:
-            read_checkpoint(NAME, revision=revision)
-        assert "\n" not in str(error.value)
+    server.state.files["onnx/pytorch_model.bin"] = b"not read"
+    server.state.sent.clear()
+    found = read_checkpoint(NAME, revision="v1")
+    for ours, theirs in zip(weights(found.model), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    fetched = {name for name, _ in server.state.sent}
+    assert PYTORCH in fetched and not {"modeling_evil.py", "onnx/pytorch_model.bin"} & fetched
+    server.state.sent.clear()
+    read_checkpoint(NAME, revision="v1")
+    assert server.state.sent == []  # from the cache
+
+
+def test_the_layers_of_a_sentence_encoder_come_along(server):
+    """A linear layer with weights of PyTorch, beside an encoder in the format safetensors."""
+    for name in ("config.json", PYTORCH, "secret.bin"):
+        server.state.files[f"2_Dense/{name}"] = b"{}"
+    server.state.files["3_Dense/config.json"] = b"{}"
+    server.state.files["3_Dense/model.safetensors"] = b""
+    server.state.files[f"3_Dense/{PYTORCH}"] = b"twice"
+    folder = hub.find_checkpoint(NAME).path
+    assert (folder / "2_Dense" / PYTORCH).exists()
+    assert not (folder / PYTORCH).exists() and not (folder / "3_Dense" / PYTORCH).exists()
+    assert not (folder / "2_Dense" / "secret.bin").exists()
 
 
 @pytest.mark.slow

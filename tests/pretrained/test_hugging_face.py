@@ -170,7 +170,10 @@ def test_the_arithmetic_in_numpy_equals_torch(name):
     if name == "settings_not_read":
         assert NOT_READ.items() <= settings.items()
         settings = {key: value for key, value in settings.items() if key not in NOT_READ}
-    weights = marian.read_tensors(folder() / name / "model.safetensors")
+    path = folder() / name / "model.safetensors"
+    if not path.exists():
+        pytest.skip("the weights are in PyTorch's format")
+    weights = marian.read_tensors(path)
     source, target = expected["left_source"], expected["target"]
     states, logits = marian.forward(weights, settings, source, target)
     real = source != PAD

@@ -1,7 +1,11 @@
 """Hugging Face's Marian checkpoints against their arithmetic in NumPy, oddities included."""
 
 import json
+import os
+import pathlib
 import re
+import subprocess
+import sys
 import warnings
 
 import documents
@@ -9,6 +13,7 @@ import marian_in_numpy as marian
 import ml_dtypes
 import numpy as np
 import pytest
+import pytorch_files
 import safetensors.numpy
 import sentencepiece
 import tensorflow as tf
@@ -180,6 +185,26 @@ def test_the_python_of_the_page_runs(page, tmp_path, monkeypatch):
     names = documents.run([block for block in page if block.needs == "checkpoint"])
     assert names["translator"].model.count_params() > 0
     assert names.get("model", names["translator"].model) is names["translator"].model
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run(tmp_path):
+    """With a small checkpoint of random weights, in a folder and in PyTorch's format."""
+    write_folder(tmp_path / "opus-mt-en-de", max_position_embeddings=70)
+    path = tmp_path / "opus-mt-en-de" / "model.safetensors"
+    pytorch_files.save(path.with_name("pytorch_model.bin"), safetensors.numpy.load_file(path))
+    path.unlink()
+    (block,) = [block for block in documents.blocks("README.md", "sh") if block.needs == "opus"]
+    code = block.code.replace("Helsinki-NLP/opus-mt-en-de", "./opus-mt-en-de")
+    assert code != block.code
+    programs = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-ec", code], cwd=tmp_path, env={**os.environ, "PATH": programs}, text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name in ("serving/en-de/1/saved_model.pb", "en-de.tflite", "en-de-ct2/model.bin"):
+        assert (tmp_path / name).exists()
 
 
 def test_copies_of_a_tied_table_may_be_in_the_file(tmp_path):
@@ -446,7 +471,7 @@ def test_a_missing_tensor_is_reported(tmp_path):
         read_checkpoint(tmp_path)
 
 
-def test_missing_files_are_reported_and_a_pickle_is_not_read(tmp_path):
+def test_missing_files_are_reported(tmp_path):
     write_folder(tmp_path)
     for name in ("source.spm", "vocab.json"):
         content = (tmp_path / name).read_bytes()
@@ -454,17 +479,33 @@ def test_missing_files_are_reported_and_a_pickle_is_not_read(tmp_path):
         with pytest.raises(ValueError, match=rf"{re.escape(name)} is missing\."):
             read_checkpoint(tmp_path)
         (tmp_path / name).write_bytes(content)
-    (tmp_path / "model.safetensors").rename(tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"pytorch_model\.bin was not read.*save_pretrained"):
+    (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+    with pytest.raises(ValueError, match=r"model\.safetensors is a pointer of Git LFS.*lfs pull"):
         read_checkpoint(tmp_path)
-    (tmp_path / "pytorch_model.bin").unlink()
-    with pytest.raises(ValueError, match=r"model\.safetensors is missing\."):
+    (tmp_path / "model.safetensors").unlink()
+    message = r"must contain weights in model\.safetensors or pytorch_model\.bin\. It contains nei"
+    with pytest.raises(ValueError, match=message):
         read_checkpoint(tmp_path)
     (tmp_path / "config.json").unlink()
     with pytest.raises(ValueError, match=r"must be a folder with a config\.json"):
         read_checkpoint(tmp_path)
     with pytest.raises(ValueError, match=r"a folder with a checkpoint\. There is no such"):
         read_checkpoint(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("archive", [True, False])
+def test_weights_of_pytorch(archive, tmp_path):
+    """A file of PyTorch also contains the copies of tied weights, which safetensors leave out."""
+    settings, tensors = write_folder(tmp_path)
+    held = {name: values.astype("float32") for name, values in tensors.items()}
+    shared = held.get("model.shared.weight", held.get("model.encoder.embed_tokens.weight"))
+    names = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
+    held |= {f"{name}.weight": shared for name in names}
+    table = sinusoids(23, 12, "halves").astype("float64")
+    held |= {f"model.{side}.embed_positions.weight": table for side in ("encoder", "decoder")}
+    (tmp_path / "model.safetensors").unlink()
+    pytorch_files.save(tmp_path / "pytorch_model.bin", held, archive)
+    assert_equal_to_numpy(from_pretrained(tmp_path).model, settings, tensors)
 
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
@@ -493,12 +534,27 @@ def write_shards(folder, change=None, more=None):
     return settings, tensors
 
 
-def test_weights_in_several_files(tmp_path):
+@pytest.mark.parametrize("pytorch", [False, True])
+def test_weights_in_several_files(pytorch, tmp_path):
     settings, tensors = write_shards(tmp_path)
+    if pytorch:
+        as_pytorch(tmp_path)
     model = from_pretrained(tmp_path).model
     assert_equal_to_numpy(
         model, settings, {name: values.astype("float64") for name, values in tensors.items()}
     )
+
+
+def as_pytorch(folder):
+    """Replaces the files of safetensors in a folder by PyTorch's."""
+    for path in folder.glob("*.safetensors"):
+        name = path.name.replace("model", "pytorch_model").replace(".safetensors", ".bin")
+        pytorch_files.save(folder / name, safetensors.numpy.load_file(path))
+        path.unlink()
+    text = (folder / INDEX).read_text().replace(".safetensors", ".bin")
+    text = text.replace('"model-', '"pytorch_model-')
+    (folder / "pytorch_model.bin.index.json").write_text(text)
+    (folder / INDEX).unlink()
 
 
 FIRST = "final_logits_bias"

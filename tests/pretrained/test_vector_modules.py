@@ -72,10 +72,6 @@ def replace(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def pickle_weights(folder):
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
 BROKEN = {
     "residual": (
         lambda place: replace(place / "config.json", use_residual=True),
@@ -93,10 +89,13 @@ BROKEN = {
         lambda place: replace(place / "config.json", out_features=10**9),
         r"`out_features` must be that of linear.weight, \[24, 24\]. Received: 1000000000.",
     ),
-    "pickle": (pickle_weights, "2_Dense/pytorch_model.bin was not read: .*sentence_tr"),
+    "renamed": (
+        lambda place: (place / "model.safetensors").rename(place / "pytorch_model.bin"),
+        "2_Dense/pytorch_model.bin is not a file of PyTorch.",
+    ),
     "no weights": (
         lambda place: (place / "model.safetensors").unlink(),
-        "2_Dense/model.safetensors is missing.",
+        "2_Dense must contain weights in model.safetensors or pytorch_model.bin.",
     ),
     "unused": (
         lambda place: safetensors.numpy.save_file(

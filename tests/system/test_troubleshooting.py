@@ -22,7 +22,7 @@ MESSAGES = [
     " cannot change when a run resumes.",
     " does not exist: a model is a run or an export.",
     " holds only the weights of a run: name the run's folder",
-    " was not read: it is a pickle, and reading a pickle may run any program.",
+    ", and only tensors are read from a pickle",
     " must be one of ",
     " must end in ",
     "`beam_size` must be from 1 to ",

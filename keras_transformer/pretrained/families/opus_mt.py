@@ -45,7 +45,7 @@ NOT_READ = {
 EXPRESSIBLE = {"do_blenderbot_90_layernorm": (False,), "is_encoder_decoder": (True,)}
 MOST_POSITIONS = 1 << 16  # of a table of sinusoids, which the file need not hold
 # Sinusoids are kept in the type of the file; half a unit of bfloat16 between 0.5 and 1 is 0.002.
-SINUSOIDS_DIFFER = {"F32": 1e-4, "F16": 1e-3, "BF16": 8e-3}
+SINUSOIDS_DIFFER, IN_HALF = 1e-4, {"F16": 1e-3, "BF16": 8e-3}
 PIECES, TARGET_PIECES = "vocab.json", "target_vocab.json"
 SPM = {side: f"{side}.spm" for side in SIDES.values()}
 
@@ -208,8 +208,9 @@ class OpusMT(EncoderDecoderFamily):
                     "sinusoids."
                 )
         expected = sinusoids(length, width, "halves")
+        types = {side: tensors.type_of(POSITIONS[side]) for side in tables}
         far = (
-            np.abs(table - expected).max() > SINUSOIDS_DIFFER[tensors.type_of(POSITIONS[side])]
+            np.abs(table - expected).max() > IN_HALF.get(types[side], SINUSOIDS_DIFFER)
             for side, table in tables.items()
         )
         return {side: tables.get(side, expected) for side in SIDES} if learned or any(far) else None

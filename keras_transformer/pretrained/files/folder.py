@@ -2,34 +2,11 @@
 
 import json
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from keras_transformer.checkpoint_hints import hint
 
 LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 tokens has 2 million
-
-
-class Repository(NamedTuple):
-    """A repository on Hugging Face's hub.
-
-    Attributes:
-        name: Its name, `"owner/name"`.
-        revision: The branch, tag or commit that was asked for, or `None`.
-    """
-
-    name: str
-    revision: str | None = None
-
-    @property
-    def folder(self) -> str:
-        """Name of the folder to download it to."""
-        return self.name.rpartition("/")[2]
-
-    @property
-    def command(self) -> str:
-        """Command that downloads all of its files, also a pickle."""
-        revision = "" if self.revision is None else f" --revision {self.revision}"
-        return f"hf download {self.name}{revision} --local-dir {self.folder}"
 
 
 class CheckpointFolder:
@@ -38,7 +15,7 @@ class CheckpointFolder:
     Args:
         path: The folder, or a file that is a checkpoint itself.
         root: Folder in which links may end. `None`: the folder itself.
-        repository: The `Repository` of which the folder has those files that are read, or `None`.
+        repository: Name of the repository on Hugging Face's hub whose files these are, or `None`.
 
     Raises:
         ValueError: If there is no such folder or file.
@@ -59,11 +36,6 @@ class CheckpointFolder:
                 f"{hint(path, conversion=False)}"
             )
         self._root = (self.path if root is None else root).resolve()
-
-    @property
-    def own_copy(self) -> Any:
-        """Folder that a command may change: that of the user, or the one to download to."""
-        return self.path if self.repository is None else self.repository.folder
 
     def subfolder(self, name) -> "CheckpointFolder":
         """Returns the folder of that name in this one, whose links may end in this one.

@@ -2,16 +2,12 @@
 
 A file begins with the length of its header in 8 bytes. The header is JSON with the type, the shape
 and the offsets of every tensor. It is checked against the size of the file before memory is
-allocated, because the file may be incomplete or malicious. The index of several files is not
-trusted either. It may only name files in its own folder, each tensor must be in the named file and
-in no other, and the index must name every tensor in the files.
+allocated, because the file may be incomplete or malicious.
 """
 
 import json
 import math
 import os
-import pathlib
-from typing import Any
 
 import numpy as np
 import safetensors
@@ -118,116 +114,3 @@ def _check_offsets(path, entries, size):
         last = end
     if last != size:
         raise ValueError(f"{path} is damaged: {size - last} bytes at its end belong to no tensor.")
-
-
-MAP = "weight_map"  # key of the index; maps the names of tensors to the names of files
-
-
-class ShardedSafetensors:
-    """The tensors of several files, which are read one by one; see `SafetensorsFile`.
-
-    Args:
-        folder: A `CheckpointFolder`.
-        name: Name of the index file.
-
-    Raises:
-        ValueError: If a file is missing or damaged, or the index does not fit the files; the error
-            names the file.
-        OSError: If a file cannot be read.
-
-    Attributes:
-        path: Path of the index.
-        shapes, types: See `SafetensorsFile`.
-    """
-
-    def __init__(self, folder, name):
-        self.path = folder.require(name)
-        places = folder.json(name).get(MAP)
-        if not isinstance(places, dict) or not places:
-            raise ValueError(f"{self.path}: `{MAP}` must name the file of each tensor.")
-        for name in places.values():
-            self._check_name(name)
-        files = {name: self._open(folder, name) for name in dict.fromkeys(places.values())}
-        self._files = {tensor: files[name] for tensor, name in places.items()}
-        self._check_places(files, places)
-        self.shapes = {tensor: file.shapes[tensor] for tensor, file in self._files.items()}
-        self.types = {tensor: file.types[tensor] for tensor, file in self._files.items()}
-
-    def _check_name(self, name):
-        plain = isinstance(name, str) and pathlib.PurePosixPath(name).name == name != ".."
-        if not plain or "\\" in name or "\0" in name:
-            raise ValueError(
-                f"{self.path}: `{MAP}` must name files in its own folder. Received: {name!r}."
-            )
-
-    def _open(self, folder, name):
-        path = folder.file(name)
-        if path is None:
-            raise ValueError(f"{self.path} names the file {name}, which is missing.")
-        return SafetensorsFile(path)
-
-    def _check_places(self, files, places):
-        for tensor, name in places.items():
-            if tensor not in files[name].shapes:
-                raise ValueError(f"{self.path}: {tensor} must be in {name}. It is not there.")
-        for name, file in files.items():
-            for tensor in file.shapes:
-                if tensor not in places:
-                    raise ValueError(f"{self.path} does not name {tensor}, which is in {name}.")
-                if places[tensor] != name:
-                    raise ValueError(
-                        f"{self.path}: {tensor} must be in one file. It is in {places[tensor]} and "
-                        f"in {name}."
-                    )
-
-    def read(self, name) -> np.ndarray:
-        """Returns a tensor as a float32 array.
-
-        Raises:
-            ValueError: If there is no tensor of this name, or its file is damaged.
-        """
-        if name not in self._files:
-            raise ValueError(f"{self.path}: the tensor {name} is missing.")
-        return self._files[name].read(name)
-
-
-WEIGHTS = "model.safetensors"
-INDEX = f"{WEIGHTS}.index.json"  # index of weights in several files
-PICKLED = "pytorch_model.bin"
-CONVERSION = (
-    'python -c "import sys; from transformers import {kind} as M; '
-    'M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])" {path}'
-)
-
-
-def open_tensors(folder, kind, conversion=CONVERSION) -> Any:
-    """Returns the tensors in a folder, a `SafetensorsFile` or `ShardedSafetensors`.
-
-    Args:
-        folder: A `CheckpointFolder`.
-        kind: Name of the class of `transformers` that reads such a folder.
-        conversion: Command that converts a pickle, perhaps with places for `kind` and `path`.
-
-    Raises:
-        ValueError: If there are none, or only in another format; the error names a remedy.
-    """
-    path = folder.file(WEIGHTS)
-    if path is not None:
-        return SafetensorsFile(path)
-    if folder.file(INDEX) is not None:
-        return ShardedSafetensors(folder, INDEX)
-    if folder.file(PICKLED) is not None:
-        raise ValueError(
-            f"{folder.path / PICKLED} was not read: it is a pickle, and reading a pickle may run "
-            "any program. If you trust it, convert it: "
-            f"{conversion.format(kind=kind, path=folder.path)}"
-        )
-    repository, copy = folder.repository, folder.own_copy
-    if repository is not None:  # of which no pickle was downloaded
-        raise ValueError(
-            f"{repository.name} has no weights in the format safetensors, the only one that is "
-            f"read. A {PICKLED} is a pickle, and reading a pickle may run any program. If you "
-            f"trust it, download it with `{repository.command}`, convert it with "
-            f"`{conversion.format(kind=kind, path=copy)}`, and name the folder {copy} instead."
-        )
-    folder.require(WEIGHTS)
