@@ -10,7 +10,10 @@ import sys
 import tomllib
 
 import click
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
 from documents import ROOT, blocks, read, run
 
 from keras_transformer.cli.main import cli
@@ -51,7 +54,7 @@ def test_the_results_equal_those_on_the_benchmarks_page():
 def test_the_command_for_phones_is_that_of_the_page_on_android():
     first, *_ = [block for block in blocks("docs/android.md") if block.language == "sh"]
     command = first.code.splitlines()[0]
-    assert f"`{command}`" in read("README.md")
+    assert f"\n{command}\n" in read("README.md")
     assert f"\n{command}\n" in read("examples/ios/README.md")
 
 
@@ -134,6 +137,18 @@ def test_the_program_learns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (block,) = [block for block in blocks("README.md", "python") if not block.needs]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        run([block])
+        names = run([block])
     (stated,) = re.findall(r"accuracy above (0\.\d+)", read("README.md"))
     assert float(printed.getvalue()) > float(stated)
+    from ai_edge_litert.interpreter import Interpreter
+
+    texts, model = names["texts"][-3:], names["model"]
+    expected = model(texts)
+    loaded = keras.saving.load_model("month.keras")
+    saved = tf.saved_model.load("month")
+    interpreter = Interpreter("month.tflite")
+    interpreter.resize_tensor_input(0, texts.shape)
+    call = interpreter.get_signature_runner()
+    (lite,) = call(**{name: texts.astype("int32") for name in call.get_input_details()}).values()
+    for found in (loaded(texts), saved.serve(tf.constant(texts, "int32")), lite):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
