@@ -2,12 +2,15 @@
 
 import functools
 import importlib.util
+import json
 import pathlib
+import re
 import typing
 from typing import Any
 
 from keras_transformer.checkpoint_hints import INDEX, PYTORCH, SAFETENSORS, repository_name
 from keras_transformer.installation import install_hint
+from keras_transformer.pretrained.files.weights import MAP
 
 LIBRARY = "huggingface_hub"
 # What families read, and no program. Weights of PyTorch only if there are no others.
@@ -15,8 +18,7 @@ FILES = (
     *("*.json", "*.txt", "*.model", "*.spm", "*.safetensors"),
     *("README.md", "LICENSE*", "LICENCE*", "License*"),
 )
-LINEAR = "*_Dense"
-PYTORCH_FILES = PYTORCH.replace(".", "*.")  # one file, or several of an index
+PART = re.compile(r"[\w.-]+\.bin")  # one of several files; neither a path nor a pattern
 
 
 class Place(typing.NamedTuple):
@@ -64,15 +66,25 @@ def find_checkpoint(path: Any, revision: str | None = None) -> Place:
     return Place(folder, folder.parents[1], origin, name)
 
 
-def _without_weights(folder):
-    """Yields patterns of PyTorch's files for those folders of a checkpoint without other weights.
+def _parts(index):
+    """Returns the names of files in an index; a damaged one is reported when it is read."""
+    try:
+        names = {*json.loads(index.read_text("utf-8"))[MAP].values()}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return []
+    return sorted(name for name in names if isinstance(name, str) and PART.fullmatch(name))
 
-    These are the checkpoint itself and linear layers of sentence encoders, such as `2_Dense`.
+
+def _without_weights(folder):
+    """Yields names of PyTorch's files for those folders of a checkpoint without other weights.
+
+    These are the checkpoint itself and layers of sentence encoders, such as `2_Dense`.
     """
-    for place in (folder, *folder.glob(LINEAR)):
+    for place in (folder, *(path.parent for path in folder.glob("*/config.json"))):
         if not any((place / name).exists() for name in (SAFETENSORS, SAFETENSORS + INDEX)):
             inside = place.relative_to(folder).as_posix()
-            yield f"{inside}/{PYTORCH_FILES}".removeprefix("./")
+            for name in (PYTORCH, *_parts(place / (PYTORCH + INDEX))):
+                yield f"{inside}/{name}".removeprefix("./")
 
 
 def _download(name, revision):

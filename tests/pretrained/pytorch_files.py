@@ -18,6 +18,7 @@ STORAGES = {
     "float32": "FloatStorage", "float16": "HalfStorage", "float64": "DoubleStorage",
     "int64": "LongStorage",
 }  # fmt: skip
+PROTOCOL = 2  # of pickles
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 SYSTEM = {
     "protocol_version": VERSION,
@@ -43,10 +44,12 @@ class Tensor:
         values = storage.values
         self.storage = storage
         strides = tuple(stride // values.itemsize for stride in values.strides)
-        self.parts = {"offset": 0, "shape": values.shape, "strides": strides} | changes
+        self.parts = {"offset": 0, "shape": values.shape, "strides": strides}
+        self.changes = changes
 
     def __reduce__(self):
-        parts = (*self.parts.values(), False, collections.OrderedDict())
+        parts = {**self.parts, "trained": False, "hooks": collections.OrderedDict()}
+        parts = {**parts, **self.changes}.values()
         return sys.modules["torch._utils"]._rebuild_tensor_v2, (self.storage, *parts)
 
 
@@ -68,7 +71,7 @@ def stand_ins():
 
 class Pickler(pickle.Pickler):
     def __init__(self, file, archive):
-        super().__init__(file, protocol=2)
+        super().__init__(file, protocol=PROTOCOL)
         self._more = () if archive else (None,)
 
     def persistent_id(self, value):

@@ -194,29 +194,59 @@ def test_what_is_not_there_is_named_in_one_line(server):
 
 
 def test_weights_of_pytorch_are_downloaded_if_there_are_no_others(server):
-    expected = weights(read_checkpoint(NAME).model)
+    expected = weights(read_checkpoint(server.original).model)
     del server.state.files[WEIGHTS]
-    server.state.files["onnx/pytorch_model.bin"] = b"not read"
+    others = {"onnx/pytorch_model.bin", "pytorch_model.fp16.bin", "pytorch_model_old.bin"}
+    server.state.files |= dict.fromkeys(others, b"not read")
     server.state.sent.clear()
     found = read_checkpoint(NAME, revision="v1")
     for ours, theirs in zip(weights(found.model), expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     fetched = {name for name, _ in server.state.sent}
-    assert PYTORCH in fetched and not {"modeling_evil.py", "onnx/pytorch_model.bin"} & fetched
+    assert PYTORCH in fetched and not {"modeling_evil.py", *others} & fetched
     server.state.sent.clear()
     read_checkpoint(NAME, revision="v1")
     assert server.state.sent == []  # from the cache
+
+
+@pytest.mark.parametrize("name", ["model-00001-of-00001.bin", "pytorch_model-00001-of-00001.bin"])
+def test_the_files_of_an_index_of_pytorch_are_downloaded(server, name):
+    expected = weights(read_checkpoint(server.original).model)
+    tensors = safetensors.numpy.load(server.state.files.pop(WEIGHTS))
+    server.state.files[name] = server.state.files.pop(PYTORCH)
+    places = {**dict.fromkeys(tensors, name), "a": "../secret.bin", "b": "*.bin"}
+    server.state.files |= {"secret.bin": b"", f"{PYTORCH}.index.json": index(places)}
+    server.state.sent.clear()
+    with pytest.raises(ValueError, match=r"must name files in its own folder"):
+        read_checkpoint(NAME)
+    fetched = {file for file, _ in server.state.sent}
+    assert name in fetched and "secret.bin" not in fetched
+    server.state.files[f"{PYTORCH}.index.json"] = index(dict.fromkeys(tensors, name))
+    found = read_checkpoint(NAME, revision="v1")
+    for ours, theirs in zip(weights(found.model), expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def index(places):
+    return json.dumps({"weight_map": places}).encode()
+
+
+def test_an_index_of_safetensors_is_enough(server):
+    server.state.files[f"{WEIGHTS}.index.json"] = index({"a": "model-1.safetensors"})
+    del server.state.files[WEIGHTS]
+    assert not (hub.find_checkpoint(NAME).path / PYTORCH).exists()
 
 
 def test_the_layers_of_a_sentence_encoder_come_along(server):
     """A linear layer with weights of PyTorch, beside an encoder in the format safetensors."""
     for name in ("config.json", PYTORCH, "secret.bin"):
         server.state.files[f"2_Dense/{name}"] = b"{}"
+        server.state.files[f"dense/{name}"] = b"{}"
     server.state.files["3_Dense/config.json"] = b"{}"
     server.state.files["3_Dense/model.safetensors"] = b""
     server.state.files[f"3_Dense/{PYTORCH}"] = b"twice"
     folder = hub.find_checkpoint(NAME).path
-    assert (folder / "2_Dense" / PYTORCH).exists()
+    assert (folder / "2_Dense" / PYTORCH).exists() and (folder / "dense" / PYTORCH).exists()
     assert not (folder / PYTORCH).exists() and not (folder / "3_Dense" / PYTORCH).exists()
     assert not (folder / "2_Dense" / "secret.bin").exists()
 

@@ -7,6 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
+import warnings
 import zipfile
 import zlib
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import pytorch_files as pytorch
 
+from keras_transformer.pretrained.files import torch_files
 from keras_transformer.pretrained.files.torch_files import TorchFile
 
 # Written by PyTorch 2.14, compressed with zlib: `torch.save` of the tensors below, the same with
@@ -138,7 +140,7 @@ def test_a_program_in_the_file_does_not_run(archive, protocol, path, tmp_path, m
     (tmp_path / "ran").unlink()
     monkeypatch.setattr(pytorch, "pickled", of_pickle(program))
     pytorch.write(path, {"weight": None}, [], archive)
-    message = r"was not read: its pickle names \w+\.system, and|with the step DICT"
+    message = r"was not read: its pickle names '\w+\.system', and|with the step DICT"
     with pytest.raises(ValueError, match=message) as error:
         TorchFile(path)
     assert not (tmp_path / "ran").exists() and "\n" not in str(error.value)
@@ -153,12 +155,13 @@ def of_pickle(program):
 
 
 @pytest.mark.parametrize(
-    "step", [b"(i__main__\nsystem\n", b"(c__main__\nsystem\no", b"csys\nexit\n)\x81"]
+    "step",
+    [b"(i__main__\nsystem\n", b"(ctorch\nFloatStorage\no", b"ctorch\nFloatStorage\n)\x81"],
 )
 def test_no_other_step_makes_an_object(step, path, monkeypatch):
     monkeypatch.setattr(pytorch, "pickled", lambda value, archive=True: b"\x80\x02" + step + b".")
     pytorch.write(path, {}, [])
-    with pytest.raises(ValueError, match=r"(names \w+\.\w+, and only|with the step INST)"):
+    with pytest.raises(ValueError, match=r"with the step (INST|OBJ|NEWOBJ), which is not read"):
         TorchFile(path)
 
 
@@ -171,16 +174,38 @@ def tensor(count=None, key="0", **changes):
     return {"weight": pytorch.Tensor(storage, **changes)}, [pytorch.Storage("0", ONE)]
 
 
+def twice(*storages):
+    """Two tensors, and the first of their storages."""
+    tensors = {str(n): pytorch.Tensor(storage) for n, storage in enumerate(storages)}
+    return {"weight": tensors["0"], "other": tensors["1"]}, list(storages[:1])
+
+
+FIT = "must have tensors that fit into their storage. Received: 'weight' with the offset "
+DESCRIBE = "its pickle does not describe a tensor as PyTorch does"
+LARGER = np.ones(4, "float32")
 DAMAGED = {
-    "more than the storage": (tensor(shape=(4,)), "weight must fit into its 3 numbers"),
-    "behind the storage": (tensor(offset=1), "weight must fit into its 3 numbers"),
-    "before the storage": (tensor(offset=-1), "weight must fit into its 3 numbers"),
-    "a huge step": (tensor(strides=(HUGE,)), "weight must fit into its 3 numbers"),
-    "a row repeated": (tensor(shape=(HUGE, 3), strides=(0, 1)), "weight must fit into its 3"),
-    "no whole number": (tensor(shape=(3.0,)), "weight must fit into its 3 numbers"),
-    "another rank": (tensor(shape=(3, 1)), "weight must fit into its 3 numbers"),
+    "more than the storage": (tensor(shape=(4,)), FIT),
+    "behind the storage": (tensor(offset=1), FIT),
+    "a huge step": (tensor(strides=(HUGE,)), FIT),
+    "a row repeated": (tensor(shape=(HUGE, 3), strides=(0, 1)), FIT),
+    "before the storage": (tensor(offset=-1), DESCRIBE),
+    "no whole number": (tensor(shape=(3.0,)), DESCRIBE),
+    "no numbers": (tensor(shape=((3,),)), DESCRIBE),
+    "another rank": (tensor(shape=(3, 1)), DESCRIBE),
+    "a list": (tensor(strides=[1]), DESCRIBE),
+    "a sign of its own": (tensor(metadata={"neg": True}), DESCRIBE),
     "a huge storage": (tensor(HUGE, shape=(HUGE,)), "has 12 bytes|has 3 numbers"),
-    "no such storage": (tensor(key="9"), "data/9 is missing|storage '0' has 3 numbers"),
+    "a number of 128 bits": (tensor(2**100), "a number of more than 64 bits"),
+    "no such storage": (tensor(key="9"), "data/9' is missing|are not those that it describes"),
+    "two sizes": (
+        twice(pytorch.Storage("0", ONE), pytorch.Storage("0", LARGER)),
+        "storage '0' is described twice",
+    ),
+    "a name of two lines": (
+        ({"weight\nx": tensor()[0]["weight"]}, tensor()[1]),
+        r"nothing but named tensors.* 'weight\\nx'",
+    ),
+    "a number as name": (({7: tensor()[0]["weight"]}, tensor()[1]), "named tensors.* '7'"),
     "a number": (({"weight": 3}, []), "nothing but named tensors.* Received: 'weight'"),
     "nested": (({"state_dict": tensor()[0]}, tensor()[1]), "Received: 'state_dict'"),
     "no names": (([1], []), "must contain named tensors"),
@@ -199,19 +224,122 @@ def test_a_description_that_does_not_fit_is_refused(case, archive, path):
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
 
 
-def test_archives_that_are_not_of_pytorch_are_refused(path):
-    for compression, name, message in (
-        (zipfile.ZIP_DEFLATED, "archive/data.pkl", "must not compress its member archive/data.pkl"),
-        (zipfile.ZIP_STORED, "archive/weights.pkl", "must contain one `data.pkl`"),
-    ):
-        with zipfile.ZipFile(path, "w", compression) as file:
-            file.writestr(name, pytorch.pickled(tensor()[0]) + bytes(100))
-        with pytest.raises(ValueError, match=message):
-            TorchFile(path)
+PROGRAM = pytorch.pickled(tensor()[0])
+
+
+def archive(path, *members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that occurs twice
+        for name, content in members:
+            file.writestr(name, content)
+
+
+ARCHIVES = {
+    "big-endian": (
+        [("a/data.pkl", PROGRAM), ("a/byteorder", "big"), ("a/data/0", ONE.tobytes())],
+        "must have little-endian numbers",
+    ),
+    "no program": ([("a/weights.pkl", PROGRAM)], "must contain one `data.pkl` and no member twice"),
+    "two programs": ([("a/data.pkl", PROGRAM), ("b/data.pkl", PROGRAM)], "must contain one `data"),
+    "twice": (
+        [("a/data.pkl", PROGRAM), ("a/data/0", ONE.tobytes()), ("a/data/0", ONE.tobytes())],
+        "and no member twice",
+    ),
+    "numbers of another size": (
+        [("a/data.pkl", PROGRAM), ("a/data/0", LARGER.tobytes())],
+        "is damaged: 'a/data/0' has 16 bytes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ARCHIVES)
+def test_archives_that_are_not_of_pytorch_are_refused(case, path):
+    members, message = ARCHIVES[case]
+    archive(path, *members)
+    with pytest.raises(ValueError, match=message):
+        TorchFile(path).read("weight")
+
+
+def test_compressed_and_truncated_archives_are_refused(path):
+    archive(path, ("a/data.pkl", PROGRAM + bytes(999)), compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ValueError, match="must not compress its member 'a/data.pkl'"):
+        TorchFile(path)
     pytorch.save(path, ARRAYS)
-    path.write_bytes(path.read_bytes().replace(b"little", b"bigger"))
-    with pytest.raises(ValueError, match=r"is damaged or not a file of PyTorch\."):
-        TorchFile(path)  # of which the checksum differs
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="is incomplete: the end of the archive is missing"):
+        TorchFile(path)
+    path.write_bytes(content.replace(ARRAYS["x"].tobytes(), ARRAYS["x"][::-1].tobytes()))
+    with pytest.raises(ValueError, match="is damaged: 'x' cannot be read"):  # by its checksum
+        TorchFile(path).read("x")
+
+
+def test_the_beginning_of_a_file_tells_its_format(path):
+    """As for PyTorch: what follows an old file is no archive."""
+    pytorch.save(path, ARRAYS)
+    appended = path.read_bytes()
+    pytorch.save(path, ARRAYS, archive=False)
+    path.write_bytes(path.read_bytes() + appended)
+    with pytest.raises(ValueError, match="its storages are not those that it describes"):
+        TorchFile(path)
+
+
+def test_the_order_of_bytes_and_the_end_of_old_files_are_checked(path, monkeypatch):
+    monkeypatch.setitem(pytorch.SYSTEM, "little_endian", False)
+    pytorch.save(path, ARRAYS, archive=False)
+    with pytest.raises(ValueError, match="must have little-endian numbers"):
+        TorchFile(path)
+    monkeypatch.undo()
+    tensors, storages = pytorch.described(ARRAYS)
+    for held in (storages[:-1], [*storages, storages[0]]):  # too few, and one twice
+        pytorch.write(path, tensors, held, archive=False)
+        with pytest.raises(ValueError, match="its storages are not those that it describes"):
+            TorchFile(path)
+
+
+def test_a_huge_program_is_not_read(path, monkeypatch):
+    monkeypatch.setattr(torch_files, "LONGEST_PROGRAM", 200)
+    pytorch.save(path, ARRAYS)
+    with pytest.raises(ValueError, match=r"is damaged: 'archive/data.pkl' has \d+ bytes"):
+        TorchFile(path)
+    pytorch.save(path, ARRAYS, archive=False)
+    with pytest.raises(ValueError, match="its pickle has more than 200 bytes"):
+        TorchFile(path)
+
+
+EVERY_TYPE = {
+    "float32": "FloatStorage", "float16": "HalfStorage", "float64": "DoubleStorage",
+    "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage",
+    "uint8": "ByteStorage", "bool": "BoolStorage",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+@pytest.mark.parametrize("dtype", EVERY_TYPE)
+def test_every_type_of_numbers(dtype, protocol, path, monkeypatch):
+    """More than 256 values make longer steps; protocol 4 has others."""
+    monkeypatch.setattr(pytorch, "STORAGES", EVERY_TYPE)
+    monkeypatch.setattr(pytorch, "PROTOCOL", protocol)
+    values = np.array([[1, 0, 1], [0, 1, 1]] if dtype == "bool" else [[0, 1, 2], [99, 3, 4]], dtype)
+    pytorch.save(path, {f"layer.{n}": values for n in range(150)})
+    file = TorchFile(path)
+    assert len(file.shapes) == 150
+    np.testing.assert_array_equal(file.read("layer.149"), values)
+
+
+def test_views_of_one_storage_are_read_once(path, monkeypatch):
+    storage = pytorch.Storage("0", np.arange(12, dtype="float32"))
+    views = {str(n): pytorch.Tensor(storage, offset=n, shape=(2,), strides=(3,)) for n in range(8)}
+    reads, ordinary = [], zipfile.ZipFile.read
+    monkeypatch.setattr(
+        zipfile.ZipFile, "read", lambda self, name: reads.append(name) or ordinary(self, name)
+    )
+    for archived in (True, False):
+        pytorch.write(path, views, [storage], archived)
+        file = TorchFile(path)
+        for n in range(8):
+            assert file.read(str(n)).tolist() == [n, n + 3]
+    assert reads.count("archive/data/0") == 1
 
 
 @pytest.mark.parametrize("name", ["new", "old"])
@@ -237,13 +365,37 @@ def test_damage_anywhere_is_an_error_or_another_value(name, path):
     assert 100 < refused < 400
 
 
-def test_keys_are_not_compared_for_ever(path, monkeypatch):
-    """Tuples of tuples, each of which names the one before twice, are never hashed."""
-    program = b"\x80\x02}" + b")" + b"q\x00h\x00\x86" * 60 + b"K\x01s."
+DEEP = b")q\x00" + b"h\x00\x86q\x00" * 60  # a tuple of tuples, each of which is twice in the next
+REBUILD = b"ctorch._utils\n_rebuild_tensor_v2\n"
+PAIRS = b"](" + b"X\x01\x00\x00\x00aX\x01\x00\x00\x00b\x86" * 3000 + b"eq\x01"
+BOMBS = {
+    "a key": (b"}" + DEEP + b"K\x01s.", "a key that is neither a text nor a number"),
+    "a shape": (b"}X\x01\x00\x00\x00w" + REBUILD + b"(" + DEEP * 4 + b"tRs.", DESCRIBE),
+    "a storage": (b"(" + DEEP * 5 + b"tQ.", "does not describe a storage as PyTorch does"),
+    "pairs": (
+        b"ccollections\nOrderedDict\nq\x02" + PAIRS + b"\x85q\x03" + b"h\x02h\x03R" * 3000 + b".",
+        "does not describe a dictionary as PyTorch does",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BOMBS)
+def test_small_programs_neither_take_for_ever_nor_fill_the_memory(case, path, monkeypatch):
+    program, message = BOMBS[case]
+    monkeypatch.setattr(pytorch, "pickled", lambda value, archive=True: b"\x80\x02" + program)
+    pytorch.write(path, {}, [])
+    with pytest.raises(ValueError, match=message) as error:
+        TorchFile(path)
+    assert len(str(error.value)) < 1000
+
+
+def test_long_names_are_shortened_in_messages(path, monkeypatch):
+    program = b"\x80\x02cos\n" + b"x" * 10**6 + b"\n."
     monkeypatch.setattr(pytorch, "pickled", lambda value, archive=True: program)
     pytorch.write(path, {}, [])
-    with pytest.raises(ValueError, match="a key that is neither a text nor a number"):
+    with pytest.raises(ValueError, match=r"its pickle names 'os\.xxx") as error:
         TorchFile(path)
+    assert len(str(error.value)) < 1000
 
 
 WRITE = """
@@ -252,12 +404,18 @@ torch.manual_seed(1)
 layer = torch.nn.TransformerEncoderLayer(6, 2, 10)
 folder = sys.argv[1]
 half = {name: values.to(torch.bfloat16) for name, values in layer.state_dict().items()}
+flat = torch.randn(100)
+views = {"a": flat[3:11].view(2, 4).t(), "b": flat[40:].view(5, 12)[:, ::3], "c": flat[:4]}
+torch.save(views, f"{folder}/views.bin")
+numpy_views = {name: values.numpy() for name, values in views.items()}
+torch.save({"x": torch._neg_view(flat)}, f"{folder}/sign.bin")
 torch.save(layer.state_dict(), f"{folder}/new.bin")
 torch.save(layer.state_dict(), f"{folder}/old.bin", _use_new_zipfile_serialization=False)
 torch.save(half, f"{folder}/half.bin")
 numbers = {name: values.float().numpy() for name, values in layer.state_dict().items()}
 import numpy
 numpy.savez(f"{folder}/numbers.npz", **numbers)
+numpy.savez(f"{folder}/views.npz", **numpy_views)
 """
 
 
@@ -274,6 +432,11 @@ def test_files_of_the_installed_pytorch(tmp_path):
             assert {*file.shapes} == {*numbers}
             for key, values in numbers.items():
                 np.testing.assert_allclose(file.read(key), values, rtol=close, atol=0)
+    with np.load(tmp_path / "views.npz") as views:
+        for key, values in views.items():
+            np.testing.assert_array_equal(TorchFile(tmp_path / "views.bin").read(key), values)
+    with pytest.raises(ValueError, match=DESCRIBE):
+        TorchFile(tmp_path / "sign.bin")
 
 
 def test_python_2_wrote_pairs(path, monkeypatch):

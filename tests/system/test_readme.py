@@ -75,7 +75,8 @@ def test_a_run_trains_with_the_mixer(tmp_path):
     (tmp_path / "my_mixers.py").write_text(block.code)
     options = shlex.split(
         "--module my_mixers --set model.mixer=mean --set training.seed=1 "
-        "--set training.updates=2 --set schedule.warmup_steps=1 --set data.examples=3000 --set vocabulary.size=200"
+        "--set training.updates=2 --set schedule.warmup_steps=1 --set data.examples=3000 "
+        "--set vocabulary.size=200"
     )
     program = [sys.executable, "-m", "keras_transformer", "train", "demo", "--output", "runs/mean"]
     done = subprocess.run([*program, *options], cwd=tmp_path, capture_output=True, text=True)

@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+ARCHIVE = b"PK\x03\x04"  # begins a ZIP archive
+LONGEST_NAME = 100  # characters of a name in a message
+MOST_AXES, MOST_COPIES = 32, 1_000_000
 LONGEST_PROGRAM = 64 * 2**20  # bytes; a model with 1,000 tensors has 0.1 million
 MAGIC = (
     b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # a number; begins a file from before PyTorch 1.6
@@ -62,16 +65,17 @@ class TorchFile:
     def __init__(self, path):
         self.path = path
         try:
-            self._storages = (_Archive if zipfile.is_zipfile(path) else _Sequence)(path)
+            with path.open("rb") as file:
+                kind = _Archive if file.read(len(ARCHIVE)) == ARCHIVE else _Sequence
+            self._storages = kind(path)
             tensors = self._storages.content
             if not isinstance(tensors, dict) or not tensors:
                 raise _Refused("must contain named tensors, a `state_dict`")
             for name, tensor in tensors.items():
-                if not isinstance(name, str) or not isinstance(tensor, _Tensor):
-                    raise _Refused(
-                        "must contain nothing but named tensors, a `state_dict`. Received: "
-                        f"{name!r}"
-                    )
+                printable = isinstance(name, str) and name.isprintable()
+                if not isinstance(tensor, _Tensor) or not printable:
+                    rule = "must contain nothing but named tensors, a `state_dict`. Received:"
+                    raise _Refused(f"{rule} {_quoted(str(name))}")
                 tensor.check(name)
         except _Refused as error:
             raise ValueError(f"{path} {error}.") from error
@@ -95,11 +99,18 @@ class TorchFile:
         except _Refused as error:
             raise ValueError(f"{self.path} {error}.") from error
         except DAMAGE as error:
-            raise ValueError(f"{self.path} is damaged: {name} cannot be read.") from error
+            raise ValueError(f"{self.path} is damaged: {_quoted(name)} cannot be read.") from error
 
 
 class _Refused(Exception):
-    """A sentence about a file, without its path and full stop."""
+    """A sentence about a file, without its path and full stop.
+
+    It may only contain numbers and what `_quoted` returns: a value of the file may be huge.
+    """
+
+
+def _quoted(text):
+    return repr(text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}...")
 
 
 def _damaged(reason):
@@ -139,26 +150,28 @@ class _Tensor(NamedTuple):
 
     def check(self, name):
         """Refuses a view that leaves its storage, or would be larger than it."""
-        storage, *sizes = self
-        numbers = [self.offset, *self.shape, *self.strides, storage.count]
-        inside = all(type(number) is int and number >= 0 for number in numbers)
-        inside = inside and len(self.shape) == len(self.strides) <= 32
-        if inside and math.prod(self.shape):
-            steps = zip(self.shape, self.strides, strict=True)
-            last = self.offset + sum((size - 1) * stride for size, stride in steps)
-            inside = max(last + 1, math.prod(self.shape)) <= storage.count
-        if not inside:
-            raise _damaged(
-                f"{name} must fit into its {storage.count} numbers. Received: offset, "
-                f"shape and strides {sizes}"
+        size = math.prod(self.shape)
+        if size and max(self.offset + self._span(), size) > self.storage.count:
+            raise _Refused(
+                f"must have tensors that fit into their storage. Received: {_quoted(name)} with "
+                f"the offset {self.offset}, the shape {self.shape} and the strides {self.strides} "
+                f"in {self.storage.count} numbers"
             )
+
+    def _span(self):
+        """Number of elements of the storage from the first to the last."""
+        steps = zip(self.shape, self.strides, strict=True)
+        return 1 + sum((size - 1) * stride for size, stride in steps)
 
     def values(self, numbers):
         """Returns a float32 array with the values, from all numbers of the storage."""
+        if not math.prod(self.shape):
+            return np.zeros(self.shape, "float32")
+        numbers = numbers[self.offset : self.offset + self._span()]
         if self.storage.type == "BFloat16Storage":  # the upper half of a float32
             numbers = (numbers.astype("<u4") << 16).view("<f4")
         strides = [stride * numbers.itemsize for stride in self.strides]
-        view = np.lib.stride_tricks.as_strided(numbers[self.offset :], self.shape, strides)
+        view = np.lib.stride_tricks.as_strided(numbers, self.shape, strides)
         with np.errstate(over="ignore"):  # infinite values are refused later
             return np.array(view, "float32")
 
@@ -171,14 +184,17 @@ class _Archive:
     """
 
     def __init__(self, path):
-        self._path = path
+        self._path, self._newest = path, (None, None)
+        if not zipfile.is_zipfile(path):
+            raise _Refused("is incomplete: the end of the archive is missing")
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-            if len(names) != 1:
-                raise _Refused("must contain one `data.pkl`, as a file of PyTorch does")
+            members = archive.namelist()
+            names = [name for name in members if name.endswith("/data.pkl")]
+            if len(names) != 1 or len({*members}) != len(members):
+                raise _Refused("must contain one `data.pkl` and no member twice, as PyTorch does")
             self._folder = names[0].removesuffix("data.pkl")
             order = f"{self._folder}byteorder"
-            if order in archive.namelist() and self._member(archive, order) != b"little":
+            if order in members and self._member(archive, order) != b"little":
                 raise _Refused("must have little-endian numbers")
             self.content = _Structure(self._member(archive, names[0])).content
 
@@ -186,22 +202,27 @@ class _Archive:
         """Returns the bytes of a member, which may not be compressed: sizes are then true."""
         info = archive.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise _Refused(f"must not compress its member {name}")
+            raise _Refused(f"must not compress its member {_quoted(name)}")
         if info.header_offset < 0:
-            raise _damaged(f"{name} begins before the file")
+            raise _damaged(f"{_quoted(name)} begins before the file")
         if info.file_size != size and (size is not None or info.file_size > LONGEST_PROGRAM):
-            raise _damaged(f"{name} has {info.file_size} bytes")
+            raise _damaged(f"{_quoted(name)} has {info.file_size} bytes")
         return archive.read(name)
 
     def read(self, storage):
-        """Returns the numbers of a storage."""
+        """Returns the numbers of a storage. The newest one is kept, for further views of it."""
+        key, numbers = self._newest
+        if key == storage.key:
+            return numbers
+        self._newest = None, None
         with zipfile.ZipFile(self._path) as archive:
             name = f"{self._folder}data/{storage.key}"
-            try:
-                content = self._member(archive, name, storage.bytes)
-            except KeyError as error:
-                raise _damaged(f"{name} is missing") from error
-        return np.frombuffer(content, storage.dtype)
+            if name not in archive.NameToInfo:
+                raise _damaged(f"{_quoted(name)} is missing")
+            content = self._member(archive, name, storage.bytes)
+        numbers = np.frombuffer(content, storage.dtype)
+        self._newest = storage.key, numbers
+        return numbers
 
 
 class _Program:
@@ -216,15 +237,18 @@ class _Program:
         self.tell = file.tell
 
     def read(self, size):
-        self._left -= size
-        if self._left < 0:
-            raise _damaged(f"its pickle has more than {LONGEST_PROGRAM} bytes")
+        self._count(size)
         return self._file.read(size)
 
     def readline(self):
-        line = self._file.readline(max(self._left, 0))
-        self._left -= len(line)
+        line = self._file.readline(self._left + 1)
+        self._count(len(line))
         return line
+
+    def _count(self, size):
+        self._left -= size
+        if self._left < 0:
+            raise _damaged(f"its pickle has more than {LONGEST_PROGRAM} bytes")
 
 
 class _Sequence:
@@ -238,7 +262,7 @@ class _Sequence:
     """
 
     def __init__(self, path):
-        self._path, self._begins = path, {}
+        self._path, self._begins, self._newest = path, {}, (None, None)
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if file.read(len(MAGIC)) != MAGIC or _Structure(_Program(file)).content != VERSION:
@@ -251,20 +275,39 @@ class _Sequence:
             for key in _Structure(_Program(file)).content:
                 count = int.from_bytes(file.read(8), "little")
                 begin = file.tell()
-                if key not in storages or count != storages[key].count:
-                    raise _damaged(f"storage {key!r} has {count} numbers")
+                if not isinstance(key, str) or key in self._begins or key not in storages:
+                    raise _damaged("its storages are not those that it describes")
+                if count != storages[key].count:
+                    raise _damaged(f"storage {_quoted(key)} has {count} numbers")
                 if begin + storages[key].bytes > size:
-                    raise _Refused(f"is incomplete: storage {key!r} ends after byte {size}")
+                    raise _Refused(f"is incomplete: a storage ends after its {size} bytes")
                 self._begins[key] = begin
                 file.seek(storages[key].bytes, os.SEEK_CUR)
             if file.tell() != size or {*storages} != {*self._begins}:
                 raise _damaged("its storages are not those that it describes")
 
     def read(self, storage):
-        """Returns the numbers of a storage."""
-        with self._path.open("rb") as file:
-            file.seek(self._begins[storage.key])
-            return np.fromfile(file, storage.dtype, storage.count)
+        """Returns the numbers of a storage. The newest one is kept, for further views of it."""
+        key, numbers = self._newest
+        if key != storage.key:
+            with self._path.open("rb") as file:
+                file.seek(self._begins[storage.key])
+                numbers = np.fromfile(file, storage.dtype, storage.count)
+            self._newest = storage.key, numbers
+        return numbers
+
+
+def _tensor(storage, offset, shape, strides, trained=False, hooks=None, metadata=None):
+    """Returns a `_Tensor` from the arguments of PyTorch's function.
+
+    `metadata` would change values, as the sign of a view of an imaginary part.
+    """
+    valid = isinstance(storage, _Storage) and isinstance(shape, tuple) and not metadata
+    valid = valid and isinstance(strides, tuple) and len(shape) == len(strides) <= MOST_AXES
+    numbers = (offset, *shape, *strides) if valid else ()
+    if not valid or not all(type(number) is int and number >= 0 for number in numbers):
+        raise _damaged("its pickle does not describe a tensor as PyTorch does")
+    return _Tensor(storage, offset, shape, strides)
 
 
 class _Name(str):
@@ -284,9 +327,11 @@ class _Structure:
 
     def __init__(self, program):
         self.storages = {}
-        self._stack, self._marks, self._memo = [], [], {}
+        self._stack, self._marks, self._memo, self._copies = [], [], {}, 0
         for opcode, argument, _ in pickletools.genops(program):
             if opcode.name in VALUES:
+                if isinstance(argument, int) and argument.bit_length() > 63:
+                    raise _damaged("its pickle has a number of more than 64 bits")
                 self._stack.append(argument)
             elif opcode.name in STEPS:
                 STEPS[opcode.name](self, argument)
@@ -319,8 +364,8 @@ class _Structure:
     def _name(self, name):
         if name not in NAMES:
             raise _Refused(
-                f"was not read: its pickle names {name.replace(' ', '.')}, and only tensors are "
-                "read from a pickle"
+                f"was not read: its pickle names {_quoted(name.replace(' ', '.'))}, and only "
+                "tensors are read from a pickle"
             )
         self._push(_Name(name))
 
@@ -329,7 +374,7 @@ class _Structure:
         if not isinstance(target, dict):
             raise _damaged("its pickle gives a key to a value that is not a dictionary")
         for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            if not isinstance(key, str | int):  # comparing deep tuples may take for ever
+            if not isinstance(key, str | int):  # the comparison of tuples may take for ever
                 raise _damaged("its pickle has a key that is neither a text nor a number")
             target[key] = value
 
@@ -339,15 +384,15 @@ class _Structure:
         self._stack[-1].extend(values)
 
     def _storage(self, _):
-        kind, name, key, _, count, *_ = self._stack.pop()
-        if kind != "storage" or not isinstance(name, _Name) or not isinstance(key, str):
+        kind, name, key, _, count, *view = self._stack.pop()
+        valid = isinstance(kind, str) and kind == "storage" and isinstance(name, _Name)
+        valid = valid and isinstance(key, str) and type(count) is int and count >= 0
+        _, _, name = name.partition(" ") if valid else ("", "", "")
+        if name not in TYPES or not all(part is None for part in view):
             raise _damaged("its pickle does not describe a storage as PyTorch does")
-        _, _, name = name.partition(" ")
         storage = _Storage(key, name, count)
-        if name not in TYPES or type(count) is not int or count < 0:
-            raise _damaged(f"a storage has {count!r} numbers of {name}")
         if self.storages.setdefault(key, storage) != storage:
-            raise _damaged(f"storage {key} is described twice")
+            raise _damaged(f"storage {_quoted(key)} is described twice")
         self._push(storage)
 
     def _call(self, _):
@@ -357,18 +402,19 @@ class _Structure:
             raise _damaged("its pickle calls a value that is not a function")
         if function == DICTIONARY and len(arguments) < 2:
             self._push({})
-            for pair in arguments[0] if arguments else ():  # Python 2 gave pairs
+            pairs = arguments[0] if arguments else []  # Python 2 gave pairs
+            self._copies += len(pairs)
+            if not isinstance(pairs, list) or self._copies > MOST_COPIES:
+                raise _damaged("its pickle does not describe a dictionary as PyTorch does")
+            for pair in pairs:
                 key, value = pair
                 self._set([key, value])
         elif function in TENSORS:
-            storage, offset, shape, strides, *_ = arguments
-            if not isinstance(storage, _Storage) or not isinstance(shape, tuple):
-                raise _damaged("its pickle does not describe a tensor as PyTorch does")
-            self._push(_Tensor(storage, offset, shape, tuple(strides)))
+            self._push(_tensor(*arguments))
         elif function == PARAMETER and isinstance(arguments[0], _Tensor):
             self._push(arguments[0])
         else:
-            raise _damaged(f"{function} is called with other arguments than PyTorch gives it")
+            raise _damaged("its pickle calls a function with other arguments than PyTorch does")
 
     def _attributes(self, _):
         """Leaves out attributes: an ordered dictionary of PyTorch has the versions of layers."""
