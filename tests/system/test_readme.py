@@ -59,28 +59,26 @@ def test_the_command_for_phones_is_that_of_the_page_on_android():
     assert f"\n{command}\n" in read("examples/ios/README.md")
 
 
-def test_the_mixer_is_that_of_the_page_which_tests_it():
-    (block,) = [block for block in blocks("README.md", "python") if block.needs == "mixer"]
-    page = [block.code for block in blocks("docs/own_layers.md", "python")]
-    imports, _, code = block.code.partition("\n\n\n")
-    assert any(code.strip() in there for there in page)
-    compile(block.code, "my_mixers.py", "exec")
-    for line in imports.split("\n"):
-        assert line in "".join(page) or line.endswith("import Mixer")
+def test_the_score_is_that_of_the_page_which_tests_it():
+    (block,) = [block for block in blocks("README.md", "python") if block.needs == "score"]
+    assert any(block.code in there.code for there in blocks("docs/own_layers.md", "python"))
 
 
 @pytest.mark.slow
-def test_a_run_trains_with_the_mixer(tmp_path):
-    (block,) = [block for block in blocks("README.md", "python") if block.needs == "mixer"]
-    (tmp_path / "my_mixers.py").write_text(block.code)
-    options = shlex.split(
-        "--module my_mixers --set model.mixer=mean --set training.seed=1 "
+def test_a_run_trains_and_is_exported_with_the_score(tmp_path):
+    (block,) = [block for block in blocks("README.md", "python") if block.needs == "score"]
+    (tmp_path / "my_scores.py").write_text(block.code)
+    program = [sys.executable, "-m", "keras_transformer"]
+    for command in (
+        "train demo --output run --set model.score=cosine --set training.seed=1 "
         "--set training.updates=2 --set schedule.warmup_steps=1 --set data.examples=3000 "
-        "--set vocabulary.size=200"
-    )
-    program = [sys.executable, "-m", "keras_transformer", "train", "demo", "--output", "runs/mean"]
-    done = subprocess.run([*program, *options], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+        "--set vocabulary.size=200",
+        "export litert run m.tflite --greedy --lengths 32 --max-length 32",
+    ):
+        words = [*program, *shlex.split(command), "--module", "my_scores"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert "outputs identical to the run's" in done.stderr + done.stdout
 
 
 def test_every_readme_of_an_example_is_linked():
