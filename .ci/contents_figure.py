@@ -18,7 +18,7 @@ KINDS = {
         "#2b59c3", "#ffffff", "#3f6fe0", "#ffffff",
     ),
     "reader": (
-        "vocabulary in the file, read by our programs (Swift: never compiled)",
+        "vocabulary in the file, read by our programs",
         "#cfdcfa", "#14264f", "#22335f", "#dbe5ff",
     ),
     "runtime": (

@@ -23,6 +23,7 @@ MESSAGES = [
     " does not exist: a model is a run or an export.",
     " holds only the weights of a run: name the run's folder",
     ", and only tensors are read from a pickle",
+    "must contain nothing but named tensors",
     " must be one of ",
     " must end in ",
     "`beam_size` must be from 1 to ",
