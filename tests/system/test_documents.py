@@ -149,7 +149,7 @@ CONFIGURATIONS = [block for page in PAGES for block in blocks(page, "toml")]
 
 @pytest.mark.parametrize("block", CONFIGURATIONS, ids=lambda block: f"{block.page}:{block.line}")
 def test_configurations_are_valid(block, tmp_path):
-    for name in ("general", "en-de", "bert"):
+    for name in ("general", "en-de", "bert", "minilm"):
         run = tmp_path / "runs" / name
         run.mkdir(parents=True)
         (run / "config.toml").write_text(
