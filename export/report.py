@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+NUMBERS = "number_difference"  # largest difference of the numbers in a vector or a series
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +52,10 @@ class Report:
         identical, count = self.results.get("identical"), self.results.get("sentences")
         if None in (identical, count):
             return f"{100 * self.results['agreement']:.1f} % of the outputs identical to the run's"
+        largest = self.results.get(NUMBERS)
+        if largest is not None and identical < count:  # of a vector, no number need be identical
+            outputs = f"the numbers of {count} outputs" if count > 1 else "the numbers of one output"
+            return f"{outputs} differ from the run's by at most {largest:.2g}"
         text = f"{identical} of {count} outputs identical to the run's"
         tokens = self.results.get("token_agreement", 1)
         return text if tokens == 1 else f"{text} ({100 * tokens:.1f} % of the tokens)"

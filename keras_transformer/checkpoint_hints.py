@@ -10,6 +10,7 @@ SAFETENSORS, PYTORCH = "model.safetensors", "pytorch_model.bin"  # files of weig
 INDEX = ".index.json"  # after such a name: the index of weights in several files
 MARIAN_SUFFIXES = (".npz", ".bin")
 RUNS = "runs"  # the documentation's folder of runs; not the owner of a repository
+TEXT = " Lines to answer come from stdin or --input: `echo TEXT | keras-transformer predict MODEL`."
 WRITTEN = " `keras-transformer train`, `convert` and `export` write such models."
 REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 

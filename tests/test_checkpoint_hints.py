@@ -74,5 +74,5 @@ def test_a_marian_file_and_a_run_are_distinguished(tmp_path):
     file.touch()
     assert f"`keras-transformer convert marian {file} RUN` converts it to a run." in hint(file)
     (tmp_path / "config.toml").touch()
-    with pytest.raises(ValueError, match="must be a folder with a config.json.* It is a run: open"):
+    with pytest.raises(ValueError, match="is not a checkpoint.* It is a run: open"):
         from_pretrained(tmp_path)

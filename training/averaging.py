@@ -110,8 +110,9 @@ def _newest(run, last, keep):
     paths = Checkpoints(run.checkpoints).paths()[-keep:]  # without an older one, the best
     if len(paths) < last:
         raise ValueError(
-            f"{run.path} has {len(paths)} of the {last} checkpoints to average; "
-            f"training keeps the last {keep} (training.keep_checkpoints)."
+            f"{run.path} has {len(paths)} of the {last} checkpoints to average. Training writes "
+            "one every training.checkpoint_every updates, and keeps the last "
+            f"{keep} (training.keep_checkpoints)."
         )
     return paths[-last:]
 

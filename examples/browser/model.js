@@ -81,7 +81,8 @@ async function download(url, report, begin) {
   const response = await fetch(url, { cache: "no-cache" }).catch(silence);
   if (!response.ok) {
     const { command, suffix } = named(url) ?? RUNTIMES[0];
-    const make = `Write it with: ${command} RUN examples/browser/model${suffix}`;
+    const name = named(url) ? `${url}`.split(/[?#]/)[0].split("/").at(-1) : `model${suffix}`;
+    const make = `Write it with: ${command} RUN examples/browser/${name}`;
     throw new Error(`There is no model at ${url} (${response.status}). ${make}`);
   }
   const expected = Number(response.headers.get("Content-Length"));

@@ -65,10 +65,11 @@ def open_lines(
     from keras_transformer.opening.forms import RunForm, form_of
     from keras_transformer.opening.lines import lines_of
 
-    if any(path.is_file() for path in paths[1:]):
-        file = next(path for path in paths[1:] if path.is_file())
+    other = next((path for path in paths[1:] if path.is_file() or not path.exists()), None)
+    if other is not None:
+        reason = "is not a run" if other.exists() else "does not exist"
         raise click.UsageError(
-            f"{file} is not a run: only runs form an ensemble. Lines to answer come from stdin or "
+            f"{other} {reason}: only runs form an ensemble. Lines to answer come from stdin or "
             "--input."
         )
     path, form = " and ".join(map(str, paths)), form_of(paths)

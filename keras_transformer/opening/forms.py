@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from keras_transformer.checkpoint_hints import WRITTEN, hint
+from keras_transformer.checkpoint_hints import TEXT, WRITTEN, hint
 from keras_transformer.options import OptionError
 from keras_transformer.tasks.answering import Answering
 
@@ -99,7 +99,7 @@ def form_of(path: Any) -> type[Form]:
     paths = [*map(pathlib.Path, paths)]
     for path in paths:
         if not path.exists():
-            remedy = hint(path) or WRITTEN
+            remedy = hint(path) or (TEXT if " " in path.name else WRITTEN)
             raise ValueError(f"{path} does not exist: a model is a run or an export.{remedy}")
         if RunForm.fits(path):
             continue
@@ -118,7 +118,12 @@ def _no_model(path):
         return f"{path} holds no model: a model is {model_kinds()}.{hint(path)}"
     if path.suffix == ".keras":
         folder = path.resolve().parent
-        return f"{path} holds only the weights of a run: name the run's folder, {folder}."
+        if (folder / "config.toml").exists():
+            return f"{path} holds only the weights of a run: name the run's folder, {folder}."
+        return (
+            f"{path} is a model of Keras without a tokenizer and a task: open it with "
+            f"`keras.saving.load_model`. A model is {model_kinds()}."
+        )
     if path.suffix in (".h5", ".hdf5"):
         return (
             f"{path} is in Keras's older format, HDF5, which holds no vocabulary and no search. "

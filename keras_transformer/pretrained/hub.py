@@ -117,6 +117,6 @@ def _download(name, revision):
         reason = str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
         raise ValueError(
             f"{what} could not be downloaded, and is not in the cache: {reason}. Try again: "
-            "complete files are kept."
+            "complete files are kept. Or name a folder that contains the checkpoint."
         ) from error
     return folder

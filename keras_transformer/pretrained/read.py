@@ -91,10 +91,11 @@ def find_family(folder, path) -> type[Family]:
     kinds = [family.model_type for family in families() if family.model_type]
     content = None if folder.model is not None else folder.json(CONFIG)
     if content is None:
+        known = hint(path, conversion=False)
+        what = "is not a checkpoint" if known or folder.model is not None else f"has no {CONFIG}"
         raise ValueError(
-            f"{path} must be a folder with a {CONFIG}, a model of the type {' or '.join(kinds)} in "
-            "Hugging Face's format, or a .npz or .bin file of Marian."
-            f"{hint(path, conversion=False)}"
+            f"{path} {what}. A checkpoint is a folder in Hugging Face's format, or a .npz or .bin "
+            f"file of Marian.{known}"
         )
     raise ValueError(
         f"{folder.path / CONFIG}: `model_type` must be one of {', '.join(kinds)}. "

@@ -28,6 +28,9 @@ MANY = {"agreement": 1.0, "identical": 200, "sentences": 200, "token_agreement":
          "x: 1.4 GB, 50.0 % of the outputs identical to the run's, 10 s"),
         ({"agreement": 1.0, "bytes": 12}, 60,
          "x: 12 bytes, 100.0 % of the outputs identical to the run's, 1 min 0 s"),
+        ({"agreement": 0.0, "identical": 0, "sentences": 9, "number_difference": 0.00756,
+          "bytes": 23_600_000}, 5,
+         "x: 23.6 MB, the numbers of 9 outputs differ from the run's by at most 0.0076, 5.0 s"),
         ({"agreement": 1.0}, 59.6, "x: 100.0 % of the outputs identical to the run's, 1 min 0 s"),
     ],
 )  # fmt: skip

@@ -342,5 +342,8 @@ def test_the_command_makes_a_run_and_prints_its_search(tmp_path, capfd):
     again = CliRunner().invoke(cli, command)
     assert again.exit_code == 1 and "run must not exist yet" in again.output
     nothing = CliRunner().invoke(cli, [*command[:2], str(tmp_path), str(tmp_path / "new")])
-    assert nothing.exit_code == 1 and "must be a folder with a config.json" in nothing.output
+    assert (
+        nothing.exit_code == 1
+        and "has no config.json. A checkpoint is a folder in Hugging Face" in nothing.output
+    )
     assert not (tmp_path / "new").exists()

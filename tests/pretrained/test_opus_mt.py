@@ -478,6 +478,9 @@ def test_missing_files_are_reported(tmp_path):
         (tmp_path / name).unlink()
         with pytest.raises(ValueError, match=rf"{re.escape(name)} is missing\."):
             read_checkpoint(tmp_path)
+        (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\n")
+        with pytest.raises(ValueError, match=rf"{re.escape(name)} is a pointer of Git LFS, which"):
+            read_checkpoint(tmp_path)
         (tmp_path / name).write_bytes(content)
     (tmp_path / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(ValueError, match=r"model\.safetensors is a pointer of Git LFS.*lfs pull"):
@@ -487,7 +490,7 @@ def test_missing_files_are_reported(tmp_path):
     with pytest.raises(ValueError, match=message):
         read_checkpoint(tmp_path)
     (tmp_path / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"must be a folder with a config\.json"):
+    with pytest.raises(ValueError, match=r"has no config\.json\. A checkpoint is a folder in"):
         read_checkpoint(tmp_path)
     with pytest.raises(ValueError, match=r"a folder with a checkpoint\. There is no such"):
         read_checkpoint(tmp_path / "nowhere")

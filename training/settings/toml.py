@@ -18,6 +18,9 @@ from keras_transformer.training.settings.schema import Settings
 from keras_transformer.training.settings.sources import data_kinds
 from keras_transformer.training.settings.taken_vocabulary import fill_in
 
+DATA = "KERAS_TRANSFORMER_DATA"  # of the packaged configurations
+DOWNLOAD = " In a checkout, `python benchmarks/data.py download` fetches the data into its folder."
+
 
 class SettingsError(ValueError):
     """An error in a configuration; its message is one line for the author of the configuration."""
@@ -220,6 +223,7 @@ def _absolute(text, where, base):
     if missing:
         raise SettingsError(
             f"{where} = {text!r} needs the environment variable {missing[1]}, which is not set."
+            f"{DOWNLOAD if missing[1] == DATA else ''}"
         )
     # A URL such as gs://bucket/folder is absolute already.
     return path if "://" in path else os.path.abspath(base / path)

@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_transformer.checkpoint_hints import hint
 
+POINTER = b"version https://git-lfs.github.com/"
 LARGEST = 64 * 2**20  # bytes; a vocabulary of 58,101 tokens has 2 million
 
 
@@ -49,7 +50,7 @@ class CheckpointFolder:
         """Returns the path of a file, or `None` if there is no such file.
 
         Raises:
-            ValueError: If it is a link to a file outside of the folder.
+            ValueError: If it is a link to a file outside of the folder, or a pointer of Git LFS.
         """
         path = self.path / name
         if not path.is_file():
@@ -59,6 +60,12 @@ class CheckpointFolder:
                 f"{path} must be in its folder. It is a link to a file outside: copy the folder "
                 "with `cp -rL`."
             )
+        with path.open("rb") as file:  # a clone without Git LFS has a small text instead
+            if file.read(len(POINTER)) == POINTER:
+                raise ValueError(
+                    f"{path} is a pointer of Git LFS, which stands for the file. Fetch the file "
+                    "with `git lfs pull` in this folder."
+                )
         return path
 
     def require(self, name) -> pathlib.Path:

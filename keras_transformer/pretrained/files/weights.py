@@ -16,7 +16,6 @@ from keras_transformer.pretrained.files.torch_files import TorchFile
 
 # The name of the file, and what reads it; the first that is there is read.
 FORMATS: dict[str, Callable[..., Any]] = {SAFETENSORS: SafetensorsFile, PYTORCH: TorchFile}
-POINTER = b"version https://git-lfs.github.com/"
 MAP = "weight_map"  # key of the index; maps the names of tensors to the names of files
 
 
@@ -32,23 +31,12 @@ def open_tensors(folder) -> Any:
     for name, read in FORMATS.items():
         path = folder.file(name)
         if path is not None:
-            _check_content(path)
             return read(path)
         if folder.file(name + INDEX) is not None:
             return ShardedTensors(folder, name + INDEX, read)
     where = folder.path if folder.repository is None else folder.repository
     names = " or ".join(FORMATS)
     raise ValueError(f"{where} must contain weights in {names}. It contains neither.")
-
-
-def _check_content(path):
-    """Refuses the small text that a clone without Git LFS contains in place of a large file."""
-    with path.open("rb") as file:
-        if file.read(len(POINTER)) == POINTER:
-            raise ValueError(
-                f"{path} is a pointer of Git LFS, which stands for the weights. Fetch them with "
-                "`git lfs pull` in this folder."
-            )
 
 
 class ShardedTensors:
@@ -93,7 +81,6 @@ class ShardedTensors:
         path = folder.file(name)
         if path is None:
             raise ValueError(f"{self.path} names the file {name}, which is missing.")
-        _check_content(path)
         return path
 
     def _check_places(self, files, places):

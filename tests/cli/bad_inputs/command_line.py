@@ -21,6 +21,10 @@ WORDS = [
         "translate Helsinki-NLP/opus-mt-en-de",
         "`keras-transformer convert hf Helsinki-NLP/opus-mt-en-de RUN` downloads it and converts",
     ),
+    usage("translate RUN 'in 17 weeks'", "in 17 weeks does not exist: only runs .* stdin or --in"),
+    fails(
+        "translate 'in 17 weeks'", "in 17 weeks does not exist.* Lines to answer come from stdin"
+    ),
     usage("translate RUN IN.txt", "IN.txt is not a run: only runs form an ensemble.* stdin"),
     usage("translate RUN --beem 4", "No such option '--beem'.*'--beam'"),
     usage("evaluate", "Missing argument 'RUN...'"),

@@ -29,7 +29,7 @@ def test_a_missing_model(browser, suffix):
     status = browser.open(f"?model=other{suffix}")
     assert status == (
         f"There is no model at {browser.address}/other{suffix} (404). Write it with: "
-        f"keras-transformer {COMMANDS[suffix]} RUN examples/browser/model{suffix}"
+        f"keras-transformer {COMMANDS[suffix]} RUN examples/browser/other{suffix}"
     )
     assert browser.evaluate("document.getElementById('translate').disabled")
 
