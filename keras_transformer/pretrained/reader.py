@@ -9,7 +9,7 @@ class Reader:
     """The tensors of a checkpoint, with a record of those that have been used.
 
     Args:
-        tensors: A `SafetensorsFile`, `ShardedSafetensors` or `Arrays`.
+        tensors: A `SafetensorsFile`, `TorchFile`, `ShardedTensors` or `Arrays`.
         source: Name of the file that determines the sizes of tensors, for messages.
     """
 

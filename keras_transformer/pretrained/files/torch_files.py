@@ -23,10 +23,8 @@ ARCHIVE = b"PK\x03\x04"  # begins a ZIP archive
 LONGEST_NAME = 100  # characters of a name in a message
 MOST_AXES, MOST_COPIES = 32, 1_000_000
 LONGEST_PROGRAM = 64 * 2**20  # bytes; a model with 1,000 tensors has 0.1 million
-MAGIC = (
-    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # a number; begins a file from before PyTorch 1.6
-)
-VERSION = 1001  # in the pickle after it
+# A file from before PyTorch 1.6 begins with the pickle of a number, and that of a version.
+MAGIC, VERSION = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", 1001
 # PyTorch's name of a type of numbers: ours, and NumPy's. Bits of bfloat16 are read as integers.
 TYPES = {
     "FloatStorage": ("F32", "<f4"),
