@@ -1,8 +1,6 @@
 """The commands of `make demo`, one after the other, on a model too small to be good."""
 
-import contextlib
 import importlib
-import io
 import json
 import os
 import shlex
@@ -11,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from documents import PAGES, ROOT, blocks, run, spans, unrun_examples
 
+import keras_transformer
 from keras_transformer.cli.main import cli
 from keras_transformer.pipelines import Run
 
@@ -79,18 +78,17 @@ def test_the_commands_of_the_readme_work_after_the_demo(folder, tmp_path, monkey
     (tmp_path / "runs").symlink_to(folder / "runs")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples" / "browser").mkdir(parents=True)
-    commands = [span for span in spans("README.md") if "runs/demo" in span and " " in span]
-    ours = [span for span in commands if span.startswith("keras-transformer ")]
-    for _, *words in map(str.split, ours):
+    lines = "\n".join(block.code for block in blocks("README.md", "sh")).split("\n")
+    ours = [shlex.split(line, comments=True) for line in lines if "keras-transformer" in line]
+    ours = [words[words.index("keras-transformer") + 1 :] for words in ours if "runs/demo" in words]
+    for words in ours:
         if words[0] != "serve":
-            command(*words)
-    assert len(ours) == 4 and (tmp_path / "serving" / "translator" / "1").is_dir()
-    (other,) = {*commands} - {*ours}
-    *python, program = shlex.split(other)
-    assert python == ["python", "-c"]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(program, {})
-    assert printed.getvalue().endswith("\n")
+            command(*words, data=b"in 17 weeks\n")
+    assert len(ours) == 5 and (tmp_path / "serving" / "translator" / "1").is_dir()
+    (call,) = [span for span in spans("README.md") if "runs/demo" in span and ".open(" in span]
+    translation = eval(call, {"keras_transformer": keras_transformer})
+    (line,) = command("translate", "runs/demo", data=b"in 17 weeks\n").stdout.splitlines()
+    assert translation == line
 
 
 @pytest.mark.slow
