@@ -185,8 +185,8 @@ def test_the_page_stops_an_answer(browser, site, file):
 
 
 def test_other_files_are_refused(browser, site, generator, file):
-    (site / "other.onnx").write_bytes(b"\x08nothing")
-    assert browser.open("?model=other.onnx", "chat.html").partition(" ")[0].endswith("/other.onnx")
+    (site / "half.onnx").write_bytes(b"\x08nothing")
+    assert browser.open("?model=half.onnx", "chat.html").partition(" ")[0].endswith("/half.onnx")
     address, _ = file
     status = browser.open(f"?model={address}", "index.html")
     assert status == "This page cannot use a model for streams of tokens: open chat.html."
