@@ -50,12 +50,12 @@ class Report:
 
     def _agreement(self):
         identical, count = self.results.get("identical"), self.results.get("sentences")
-        if None in (identical, count):
+        if identical is None or count is None:
             return f"{100 * self.results['agreement']:.1f} % of the outputs identical to the run's"
         largest = self.results.get(NUMBERS)
         if largest is not None and identical < count:  # of a vector, no number need be identical
-            outputs = f"the numbers of {count} outputs" if count > 1 else "the numbers of one output"
-            return f"{outputs} differ from the run's by at most {largest:.2g}"
+            outputs = "one output" if count == 1 else f"{count} outputs"
+            return f"the numbers of {outputs} differ from the run's by at most {largest:.2g}"
         text = f"{identical} of {count} outputs identical to the run's"
         tokens = self.results.get("token_agreement", 1)
         return text if tokens == 1 else f"{text} ({100 * tokens:.1f} % of the tokens)"
