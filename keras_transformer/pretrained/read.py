@@ -88,7 +88,6 @@ def find_family(folder, path) -> type[Family]:
     for family in families():
         if family.matches(folder):
             return family
-    kinds = [family.model_type for family in families() if family.model_type]
     content = None if folder.model is not None else folder.json(CONFIG)
     if content is None:
         known = hint(path, conversion=False)
@@ -97,6 +96,7 @@ def find_family(folder, path) -> type[Family]:
             f"{path} {what}. A checkpoint is a folder in Hugging Face's format, or a .npz or .bin "
             f"file of Marian.{known}"
         )
+    kinds = [family.model_type for family in families() if family.model_type]
     raise ValueError(
         f"{folder.path / CONFIG}: `model_type` must be one of {', '.join(kinds)}. "
         f"Received: {content.get('model_type')!r}."

@@ -1,6 +1,6 @@
 """Files as `torch.save` writes them, without PyTorch: its names are stand-ins here.
 
-`test_torch_files.py` compares these files with those of PyTorch, step by step.
+`test_torch_files.py` also has files that PyTorch wrote.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""How the programs of this folder that run `transformers` save a model."""
+"""Saving of models by the programs of this folder that run `transformers`."""
 
 import os
 

@@ -185,7 +185,7 @@ DESCRIBE = "its pickle does not describe a tensor as PyTorch does"
 LARGER = np.ones(4, "float32")
 DAMAGED = {
     "more than the storage": (tensor(shape=(4,)), FIT),
-    "behind the storage": (tensor(offset=1), FIT),
+    "after the storage": (tensor(offset=1), FIT),
     "a huge step": (tensor(strides=(HUGE,)), FIT),
     "a row repeated": (tensor(shape=(HUGE, 3), strides=(0, 1)), FIT),
     "before the storage": (tensor(offset=-1), DESCRIBE),
